@@ -1,0 +1,180 @@
+"""Every error silkline raises, and what each one means for the page or the crawl.
+
+    SilklineError
+    ├── ConfigError             stop, exit 2   a setting, option or file of the user's is wrong
+    │   ├── UnknownLabelError   stop, exit 2   a request names a label that no handler has
+    │   └── JobError            stop, exit 2   the frontier file is foreign, newer, or another job's
+    ├── FatalError              stop, exit 3   the crawl cannot go on; everything committed is kept
+    │   ├── FrontierError                      the store failed: disk full, file damaged, server gone
+    │   └── SinkError                          an output failed: disk full, permission lost
+    ├── FetchError              see `engine/retry.py` for which causes are retried
+    │   ├── DnsError            "dns"
+    │   ├── ConnectError        "connect"
+    │   ├── TlsError            "tls"
+    │   ├── FetchTimeout        "timeout"      with its phase
+    │   ├── ProtocolError       "protocol"     not HTTP, or the message ends early
+    │   ├── TooLargeError       "too_large"
+    │   ├── DecodeError         "decode"
+    │   ├── TooManyRedirects    "too_many_redirects"
+    │   ├── BlockedError        "blocked"      a scheme, port or address that is never fetched
+    │   ├── ProxyError          "proxy"
+    │   ├── BadUrlError         "bad_url"
+    │   └── StatusError         "http_404"...  an answer with a status that is no success
+    ├── PageError                              the page's own fault or its handler's; it fails alone
+    │   ├── HandlerError        "handler"
+    │   ├── ItemError           "item"         an item that no output can hold
+    │   ├── SelectorError       "selector"
+    │   ├── ContentError        "content"      parsed as a kind of document that it is not
+    │   └── TaskError           "bad_task"     a task line that is no request
+    └── Retry                                  raised by a handler to visit the page again later
+
+The quoted word is the cause: it stands in dead letters, logs and metrics, and never carries a URL or
+a message, so that it is fit for grouping.
+"""
+
+from __future__ import annotations
+
+
+class SilklineError(Exception):
+    """The root. `str(error)` is one clear line for the user."""
+
+    cause: str = "error"
+
+
+class ConfigError(SilklineError):
+    """Something the user wrote is wrong: says what, where and how to mend it."""
+
+    cause = "config"
+
+
+class UnknownLabelError(ConfigError):
+    """A request's label has no handler."""
+
+
+class JobError(ConfigError):
+    """The frontier cannot be used for this job: foreign or newer file, another job's name."""
+
+
+class FatalError(SilklineError):
+    """The crawl has to stop. What was committed is kept; the same command resumes."""
+
+    cause = "fatal"
+
+
+class FrontierError(FatalError):
+    """The frontier's store failed."""
+
+
+class SinkError(FatalError):
+    """An output failed."""
+
+
+class FetchError(SilklineError):
+    """A request that brought no usable response; the original error is its `__cause__`."""
+
+    cause = "fetch"
+
+
+class DnsError(FetchError):
+    cause = "dns"
+
+
+class ConnectError(FetchError):
+    cause = "connect"
+
+
+class TlsError(FetchError):
+    cause = "tls"
+
+
+class FetchTimeout(FetchError):
+    """A time limit ran out. `phase` is "connect", "read" or "total"."""
+
+    cause = "timeout"
+
+    def __init__(self, message: str, phase: str = "total") -> None:
+        super().__init__(message)
+        self.phase = phase
+
+
+class ProtocolError(FetchError):
+    cause = "protocol"
+
+
+class TooLargeError(FetchError):
+    cause = "too_large"
+
+
+class DecodeError(FetchError):
+    cause = "decode"
+
+
+class TooManyRedirects(FetchError):
+    cause = "too_many_redirects"
+
+
+class BlockedError(FetchError):
+    cause = "blocked"
+
+
+class ProxyError(FetchError):
+    cause = "proxy"
+
+
+class BadUrlError(FetchError):
+    cause = "bad_url"
+
+
+class StatusError(FetchError):
+    """The server answered, with a status outside 200-299. `retry_after` is in seconds, None if not given."""
+
+    def __init__(self, status: int, retry_after: float | None = None) -> None:
+        super().__init__(f"HTTP status {status}")
+        self.status = status
+        self.retry_after = retry_after
+        self.cause = f"http_{status}"
+
+
+class PageError(SilklineError):
+    """One page's fault; no other page is touched."""
+
+    cause = "page"
+
+
+class HandlerError(PageError):
+    """The user's handler raised; `traceback` is the text of its traceback."""
+
+    cause = "handler"
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
+
+
+class ItemError(PageError):
+    cause = "item"
+
+
+class SelectorError(PageError):
+    cause = "selector"
+
+
+class ContentError(PageError):
+    cause = "content"
+
+
+class TaskError(PageError):
+    cause = "bad_task"
+
+
+class Retry(SilklineError):
+    """Raise it in a handler to have the page visited again, at most `retries` times.
+
+    `after` is in seconds; None leaves the wait to the usual backoff.
+    """
+
+    cause = "retry_asked"
+
+    def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after

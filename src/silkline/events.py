@@ -1,0 +1,52 @@
+"""What happened, as frozen values. Hooks get them; nothing comes back."""
+
+from __future__ import annotations
+
+import msgspec
+
+from silkline.outcome import Outcome
+from silkline.response import Response
+
+
+class Visited(msgspec.Struct, frozen=True):
+    """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit."""
+
+    outcome: Outcome
+    response: Response | None
+    seconds: float
+    dropped_links: int = 0
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A group of outcomes was committed: `pages` done, `items` delivered, `links` newly added."""
+
+    pages: int
+    retried: int
+    dead: int
+    items: int
+    links: int
+    stale: int
+
+
+class Seeded(msgspec.Struct, frozen=True):
+    """Seeds were read: counts, and the reasons of the invalid ones (at most a few)."""
+
+    added: int
+    duplicate: int
+    invalid: int
+    reasons: tuple[str, ...] = ()
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Something the operator should know, in one line; the crawl goes on."""
+
+    message: str
+
+
+class Stopping(msgspec.Struct, frozen=True):
+    """The crawl is shutting down: "finished", "interrupted", "budget", or an error's line."""
+
+    reason: str
+
+
+Event = Visited | Kept | Seeded | Trouble | Stopping

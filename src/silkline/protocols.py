@@ -1,0 +1,144 @@
+"""The seams of silkline on one screen, and what each one promises."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from silkline.events import Event
+from silkline.outcome import (
+    Added,
+    Committed,
+    DeadLetter,
+    Item,
+    LeaseBatch,
+    Outcome,
+    Stats,
+    Whereabouts,
+)
+from silkline.request import Request
+from silkline.response import Response
+
+Positions = Mapping[str, str]
+"""How far each sink is committed, by sink name; each sink knows how to read its own."""
+
+Deliver = Callable[[Sequence[Outcome], Positions], Positions]
+"""Make the items of these outcomes durable, starting at those positions; return the new ones.
+
+Called by `Frontier.commit` between checking the tokens and committing, so that what is written and
+what is committed are the same; and with the store's write lock held, so that processes that share an
+output take turns. It may be called again with the same positions after a crash or a failed commit."""
+
+
+class Frontier(Protocol):
+    """Where requests live. Every request is in exactly one of waiting, delayed, leased, done, dead;
+    each verb moves a whole batch in one atomic step. Times are the store's own clock.
+
+    Any verb raises FrontierError when the store fails; then nothing of that call happened.
+    """
+
+    async def open(self) -> None:
+        """Connect, create or check the schema. Raises JobError for a foreign, newer or other job's store."""
+
+    async def close(self) -> None:
+        """Give back what this worker still holds and disconnect. Idempotent."""
+
+    async def add(self, requests: Sequence[Request]) -> Added:
+        """Mark as seen and enqueue in one step; what was seen before is left alone."""
+
+    async def lease(self, count: int) -> LeaseBatch:
+        """Hand out at most `count` requests, highest priority first, whose hosts are due and have free slots.
+
+        Takes back expired leases first (a bounded number), which may make dead letters with cause "crash".
+        """
+
+    async def renew(self, tokens: Sequence[int]) -> Sequence[int]:
+        """Heartbeat: prolong these leases. Returns the tokens that are no longer held."""
+
+    async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
+        """Finish leases: record done, retry or dead, enqueue links, deliver items, store sink positions.
+
+        All or nothing. Outcomes with a stale token change nothing and are reported. Also with no outcomes
+        at all `deliver` is called, which lets a sink finish its file.
+        """
+
+    async def release(self, tokens: Sequence[int]) -> None:
+        """Give back leases that were not started: waiting again, not counted as delivered."""
+
+    async def block_host(self, host: str, seconds: float) -> None:
+        """Hand out nothing of `host` for that long (an earlier, longer block stays)."""
+
+    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+        """Set one host's own minimum delay (seconds between starts) or cap (requests in flight)."""
+
+    async def stats(self) -> Stats: ...
+
+    async def positions(self) -> Positions: ...
+
+    async def dead_letters(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadLetter]:
+        """Newest first."""
+
+    async def dead_causes(self) -> Mapping[str, int]:
+        """How many dead letters each cause has."""
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Dead letters become waiting again with their counts at zero, past the dedup. Returns how many."""
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Forget dead letters; their URLs stay seen, and count as done. Returns how many."""
+
+    async def explain(self, url: str) -> Whereabouts: ...
+
+    async def remember(self, facts: Mapping[str, str]) -> None:
+        """Keep small facts about the job (its definition, when it ended)."""
+
+    async def recall(self) -> Mapping[str, str]: ...
+
+
+class Fetcher(Protocol):
+    """Request -> Response. Raises FetchError only. If it has `async def close(self)`, that is called last."""
+
+    async def fetch(self, request: Request) -> Response: ...
+
+
+class Sink(Protocol):
+    """Where items go. `write` and `finish` run in the frontier's thread, inside a commit (see Deliver)."""
+
+    name: str
+    """Stable identity of the output: the key of its committed position."""
+
+    def open(self, position: str | None) -> None:
+        """Check that the output can be written; cut what is past `position` (None: nothing committed yet).
+
+        Raises ConfigError where the output is not usable or not this job's.
+        """
+
+    def encode(self, item: Mapping[str, Any]) -> Any:
+        """Make what `write` will take of one item. Raises ItemError, which is the page's fault alone."""
+
+    def write(self, items: Sequence[Item], position: str | None) -> str:
+        """Write behind `position`, cutting off anything found there; durable when it returns the new one."""
+
+    def finish(self, position: str | None) -> str | None:
+        """The job is complete: last touches to the output. Idempotent."""
+
+    def close(self) -> None: ...
+
+
+CallNext = Callable[[Request], Awaitable[Response]]
+Middleware = Callable[[Request, CallNext], Awaitable[Response]]
+"""`async def middleware(request, call_next) -> Response`: change either one, or answer itself."""
+
+Hook = Callable[[Event], None]
+"""Told of every event, on the event loop; must be quick and must not raise."""
+
+
+class Clock(Protocol):
+    def __call__(self) -> float:
+        """Now, in Unix seconds."""

@@ -1,0 +1,91 @@
+"""What to fetch, and the task line that other programs write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from silkline.errors import BadUrlError, TaskError
+from silkline.url import check, fingerprint_of
+
+DEFAULT_LABEL = "default"
+PRIORITY_LIMIT = 1_000
+MAX_TASK_BYTES = 1_048_576
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One thing to fetch. Frozen and JSON-serialisable; never pickled.
+
+    url: absolute http(s) URL, requested as it was written.
+    label: which handler gets the page.
+    priority: -1000 to 1000, higher first.
+    depth: links from the nearest seed, set by the engine.
+    retry_count: failed visits so far, set by the frontier.
+    extra: the user's own JSON-serialisable data, seen again as `page.request.extra`.
+    key: the identity for dedup in place of method + canonical URL + body; give one to visit a URL again.
+    body: bytes, base64 in JSON.
+    """
+
+    url: str
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+    label: str = DEFAULT_LABEL
+    priority: int = 0
+    depth: int = 0
+    retry_count: int = 0
+    extra: dict[str, Any] = {}
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:
+            raise ValueError(f"priority {self.priority} is outside -{PRIORITY_LIMIT}..{PRIORITY_LIMIT}")
+
+    @property
+    def fingerprint(self) -> int:
+        """The signed 64-bit dedup key (fits an SQLite INTEGER and a Redis intset)."""
+        return fingerprint_of(self.url, self.method, self.body, self.key)
+
+
+class Follow(msgspec.Struct, frozen=True):
+    """Links to follow, resolved but not yet requests: iterate to get `Request`s, or just yield it.
+
+    It stays a list of strings so that links known to be seen cost no object.
+    """
+
+    urls: tuple[str, ...]
+    label: str = DEFAULT_LABEL
+    priority: int = 0
+    extra: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[Request]:
+        return map(self.request, self.urls)
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def request(self, url: str, depth: int = 0) -> Request:
+        return Request(url, label=self.label, priority=self.priority, extra=self.extra, depth=depth)
+
+
+_task_decoder = msgspec.json.Decoder(Request)
+
+
+def request_from_task(line: str | bytes) -> Request:
+    """Read one task: a bare URL, or a JSON object with at least "url" (DESIGN: wire contract).
+
+    Raises TaskError with a one-line reason; never anything else.
+    """
+    text = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+    text = text.strip()
+    if len(text) > MAX_TASK_BYTES:
+        raise TaskError(f"task of {len(text)} bytes is over the limit of {MAX_TASK_BYTES}")
+    try:
+        if text.startswith(b"{"):
+            request = _task_decoder.decode(text)
+            return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())
+        return Request(check(text.decode("utf-8")))
+    except (ValueError, BadUrlError, msgspec.MsgspecError) as error:
+        raise TaskError(str(error)) from error
