@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 LAYERS: list[set[str]] = [
     {"version", "errors"},
     {"url", "config"},
-    {"request"},
+    {"request", "resolve"},
     {"response", "outcome"},
     {"events"},
     {"protocols"},

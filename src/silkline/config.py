@@ -2,13 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 MiB = 1_048_576
+YEAR = 31_536_000
 
-LogLevel = Literal["debug", "info", "warning", "error"]
+# What each value may be: checked wherever a setting comes from outside (see `resolve.py`). The description
+# completes "must be ..." in the message for a value that is not; the form says how text may be written.
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    Meta(description="debug, info, warning or error", extra={"form": "word"}),
+]
+Flag = Annotated[bool, Meta(description="true or false", extra={"form": "word"})]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^\w[\w.-]{0,99}$",
+        description="a name of letters, digits, '.', '-' and '_', at most 100 long",
+    ),
+]
+Line = Annotated[str, Meta(pattern=r"^[^\r\n\x00]*$", description="one line of text")]
+Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
+Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
+CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
+Workers = Annotated[int, Meta(ge=1, le=10_000, description="a whole number from 1 to 10000")]
+Processes = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
+Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 1 to 65535, or 0 for any free one")]
+Seconds = Annotated[
+    float,
+    Meta(
+        ge=0,
+        le=YEAR,
+        description="seconds, 0 or more, or a length of time such as 500ms, 30s or 5m",
+        extra={"form": "seconds"},
+    ),
+]
+SomeSeconds = Annotated[
+    float,
+    Meta(
+        gt=0,
+        le=YEAR,
+        description="seconds, more than 0, or a length of time such as 500ms, 30s or 5m",
+        extra={"form": "seconds"},
+    ),
+]
+Size = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=2**53,
+        description="a number of bytes, or a size such as 500KB, 10MB or 32MiB",
+        extra={"form": "bytes"},
+    ),
+]
 
 
 class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +82,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings of a crawl.
+    """All settings of a crawl. Build it with `resolve.settings_from` where the values are a user's.
 
     frontier: "sqlite:///path", "memory:", or "" for .silkline/<job>.db in the working directory.
     concurrency: visits at once in one process.
@@ -52,30 +101,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics_port: where Prometheus metrics are served, on metrics_host; None for none.
     """
 
-    job: str = "spider"
-    frontier: str = ""
-    concurrency: int = 64
-    per_host: int = 8
-    delay: float = 0.0
-    timeout: float = 30.0
-    retries: int = 3
-    max_pages: int | None = None
-    max_depth: int | None = None
-    max_body: int = 32 * MiB
-    max_redirects: int = 10
-    user_agent: str = ""
-    processes: int = 1
-    fresh: bool = False
-    strict: bool = False
-    quiet: bool = False
-    grace: float = 10.0
-    lease_seconds: float = 60.0
-    max_deliveries: int | None = None
-    outputs: tuple[str, ...] = ()
+    job: Name = "spider"
+    frontier: Line = ""
+    concurrency: Workers = 64
+    per_host: Workers = 8
+    delay: Seconds = 0.0
+    timeout: SomeSeconds = 30.0
+    retries: CountOrZero = 3
+    max_pages: Count | None = None
+    max_depth: CountOrZero | None = None
+    max_body: Size = 32 * MiB
+    max_redirects: CountOrZero = 10
+    user_agent: Line = ""
+    processes: Processes = 1
+    fresh: Flag = False
+    strict: Flag = False
+    quiet: Flag = False
+    grace: Seconds = 10.0
+    lease_seconds: SomeSeconds = 60.0
+    max_deliveries: Count | None = None
+    outputs: Files = ()
     log_level: LogLevel = "info"
-    log_file: str | None = None
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int | None = None
+    log_file: Line | None = None
+    metrics_host: Line = "127.0.0.1"
+    metrics_port: Port | None = None
 
     @property
     def frontier_options(self) -> FrontierOptions:

@@ -1,0 +1,213 @@
+"""Where settings come from: the command line, the environment, `silkline.toml`, a spider's file, defaults.
+
+They are resolved once, strongest first:
+
+1. what the command line says;
+2. `SILKLINE_<NAME>` in the environment, such as SILKLINE_PER_HOST=4;
+3. the bare name in the environment, such as CONCURRENCY=200, for the settings in BARE_NAMES: containers are
+   tuned that way, and a variable that some other program left behind does no harm there;
+4. `silkline.toml` in the working directory, or the file that is named;
+5. what a spider's file sets;
+6. the default.
+
+Every value is converted and checked; a bad one names its source and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from silkline.config import Settings
+from silkline.errors import ConfigError
+
+TOML_NAME = "silkline.toml"
+ENV_PREFIX = "SILKLINE_"
+BARE_NAMES = frozenset(
+    {"concurrency", "per_host", "delay", "timeout", "retries", "processes"}
+    | {"max_pages", "max_depth", "max_body", "frontier", "log_level", "metrics_port"}
+)
+"""Not the rest: JOB, OUTPUTS, LOG_FILE or FRESH of another program could overwrite what it has no say in."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What a setting may be (in words that follow "must be") and how text for it is written."""
+
+    allowed: str
+    form: str = ""
+    optional: bool = False
+
+
+def _kind_of(field: Any) -> Kind:
+    info: Any = msgspec.inspect.type_info(field)
+    optional = isinstance(info, msgspec.inspect.UnionType)
+    if isinstance(info, msgspec.inspect.UnionType):
+        info = info.types[0]
+    allowed = info.extra_json_schema["description"] + (", or none" if optional else "")
+    return Kind(allowed, (info.extra or {}).get("form", ""), optional)
+
+
+FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+KINDS = {name: _kind_of(field.type) for name, field in FIELDS.items()}
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
+_WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """Settings, where each value came from, and lines that the user should read."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+Found = dict[str, tuple[Any, str]]
+"""By setting: a raw value and its origin."""
+
+
+def resolve(
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    config: Path | None = None,
+    spider: Mapping[str, Any] | None = None,
+    spider_name: str = "spider file",
+) -> Resolved:
+    """Resolve all settings.
+
+    given: what the command line says, by setting; None where it says nothing.
+    config: a TOML file that must exist; None for `silkline.toml` in the working directory, if there is one.
+    spider: what the spider's file sets.
+
+    Raises ConfigError for a bad value, an unknown key and an unreadable file.
+    """
+    found: Found = {name: (value, spider_name) for name, value in (spider or {}).items()}
+    found |= _from_toml(config)
+    found |= _from_environment(environ)
+    found |= {name: (value, option_of(name)) for name, value in given.items() if value is not None}
+    values = {name: convert(name, value, origin) for name, (value, origin) in found.items()}
+    return Resolved(
+        settings=Settings(**values),
+        origins={name: found[name][1] if name in found else "default" for name in FIELDS},
+        warnings=_misspelt(environ),
+    )
+
+
+def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
+    """Check `values` and lay them over `base` (the defaults). Raises ConfigError, which names `where`."""
+    checked = {name: convert(_known(name, where), value, where) for name, value in values.items()}
+    return msgspec.structs.replace(base or Settings(), **checked)
+
+
+def convert(name: str, value: Any, where: str) -> Any:
+    """The value of setting `name`, of its own type. Raises ConfigError, which says what is allowed."""
+    try:
+        return msgspec.convert(_plain(name, value), FIELDS[name].type, strict=False)
+    except msgspec.ValidationError as error:
+        written = redacted(str(value))[:200]
+        raise ConfigError(f"{where}: {name} must be {KINDS[name].allowed}, not {written!r}") from error
+
+
+def option_of(name: str) -> str:
+    """The command line option that gives a setting."""
+    return "--output" if name == "outputs" else "--" + name.replace("_", "-")
+
+
+def shown(name: str, settings: Settings) -> str:
+    """A value as `--show-config` prints it, without the passwords in it."""
+    value = getattr(settings, name)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(map(redacted, value))
+    return redacted(str(value))
+
+
+def redacted(text: str) -> str:
+    """`text` with the password of a URL replaced by `***`."""
+    if "@" not in text or "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        user, _, host = parts.netloc.rpartition("@")
+    except ValueError:
+        return "***"
+    if ":" not in user:
+        return text
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
+
+
+def _from_environment(environ: Mapping[str, str]) -> Found:
+    found: Found = {}
+    for name in FIELDS:
+        bare = [name.upper()] if name in BARE_NAMES else []
+        for variable in (ENV_PREFIX + name.upper(), *bare):
+            # An empty variable counts as unset: that is how a compose file switches one off.
+            if value := environ.get(variable, "").strip():
+                found[name] = (value, f"environment variable {variable}")
+                break
+    return found
+
+
+def _from_toml(config: Path | None) -> Found:
+    path = config or Path(TOML_NAME)
+    try:
+        table = tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        if config is None:
+            return {}
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from error
+    return {_known(key, str(path)): (value, str(path)) for key, value in table.items()}
+
+
+def _known(key: str, where: str) -> str:
+    name = key.replace("-", "_")
+    if name in FIELDS:
+        return name
+    close = difflib.get_close_matches(name, FIELDS, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "the settings are " + ", ".join(FIELDS)
+    raise ConfigError(f"{where}: there is no setting {key!r}; {hint}")
+
+
+def _misspelt(environ: Mapping[str, str]) -> tuple[str, ...]:
+    names = {ENV_PREFIX + name.upper() for name in FIELDS}
+    unknown = sorted(key for key in environ if key.startswith(ENV_PREFIX) and key not in names)
+    return tuple(
+        f"the environment variable {key} is no setting; did you mean {close[0]}?"
+        for key in unknown
+        if (close := difflib.get_close_matches(key, names, n=1, cutoff=0.85))
+    )
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Text as msgspec takes it: lengths of time and sizes as numbers, words in lower case, "none" as None."""
+    if not isinstance(value, str):
+        return value
+    kind, text = KINDS[name], value.strip()
+    if kind.optional and text.lower() == "none":
+        return None
+    if kind.form == "word":
+        return {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(text.lower(), text.lower())
+    if kind.form == "list":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    units = {"seconds": _SECONDS, "bytes": _BYTES}.get(kind.form)
+    match = _WITH_UNIT.fullmatch(text) if units else None
+    if units and match and match[2].lower() in units:
+        number = float(match[1]) * units[match[2].lower()]
+        return int(number) if kind.form == "bytes" else number
+    return text
