@@ -1,0 +1,200 @@
+"""How a run ended: what `crawler.run()` returns, and how it is shown."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from silkline.events import Seeded
+from silkline.observe import figures
+from silkline.observe.snapshot import Snapshot
+from silkline.outcome import Stats
+
+FINISHED = "finished"
+INTERRUPTED = "interrupted"
+BUDGET = "budget"
+ALREADY_FINISHED = "already finished"
+
+_HEADINGS = {
+    FINISHED: ("finished", "green"),
+    INTERRUPTED: ("interrupted, everything is kept", "yellow"),
+    BUDGET: ("stopped, the page budget is spent", "yellow"),
+    ALREADY_FINISHED: ("was already finished, nothing was fetched", "green"),
+}
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Seconds per fetch that 50, 95 and 99 % of the fetches did not exceed."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run did. Counts are of this run, except `dead` and `stats`, which are of the whole job.
+
+    reason: "finished", "interrupted", "budget", "already finished", or the line of the error that ended it.
+    pages: pages done. items: items delivered. bytes: of decoded bodies.
+    seconds: how long it ran. pages_per_second: over that time.
+    requests: visits made. retried: those that were put back for another try.
+    success_rate: share (0..1) of the visits that did not fail; None if there were none.
+    latency: None if there were no visits.
+    failed: failed visits by cause, those that were retried included.
+    dead: dead letters that the job has now, by cause.
+    stats: sizes of the frontier at the end.
+    outputs: where the items went.
+    seeded: what the seeds brought.
+    troubles: what the operator should know, one line each.
+    frontier: URL of the frontier if it is not the usual one of the job, else "".
+    """
+
+    job: str
+    reason: str
+    pages: int = 0
+    items: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    pages_per_second: float = 0.0
+    requests: int = 0
+    retried: int = 0
+    success_rate: float | None = None
+    latency: Latency | None = None
+    failed: dict[str, int] = {}
+    dead: dict[str, int] = {}
+    stats: Stats = Stats()
+    outputs: tuple[str, ...] = ()
+    seeded: Seeded = Seeded(0, 0, 0)
+    troubles: tuple[str, ...] = ()
+    frontier: str = ""
+
+
+def report_of(
+    snapshot: Snapshot,
+    *,
+    reason: str,
+    dead: Mapping[str, int],
+    outputs: Sequence[str] = (),
+    frontier: str = "",
+) -> Report:
+    """The report of a run that ended with `snapshot`; `dead` is what `Frontier.dead_causes` says then."""
+    tally = snapshot.tally
+    failed = tally.failed
+    quantiles = [tally.latency.quantile(q) for q in (0.5, 0.95, 0.99)]
+    measured = [q for q in quantiles if q is not None]
+    return Report(
+        job=snapshot.job,
+        reason=reason,
+        pages=tally.pages,
+        items=tally.items,
+        bytes=tally.bytes,
+        seconds=snapshot.seconds,
+        pages_per_second=tally.pages / snapshot.seconds if snapshot.seconds else 0.0,
+        requests=tally.requests,
+        retried=sum(tally.retried.values()),
+        success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
+        latency=Latency(*measured) if measured else None,
+        failed=failed,
+        dead=dict(dead),
+        stats=snapshot.stats or Stats(),
+        outputs=tuple(outputs),
+        seeded=tally.seeded,
+        troubles=tuple(
+            message if times == 1 else f"{message} ({figures.count(times)} times)"
+            for message, times in tally.troubles.items()
+        ),
+        frontier=frontier,
+    )
+
+
+def lines(report: Report) -> list[str]:
+    """As plain text."""
+    text = [f"{report.job}: {_heading(report)[0]}"]
+    text += [f"  {label:<9} {value}" for label, value in _rows(report)]
+    text += [f"  ! {warning}" for warning in _warnings(report)]
+    return [*text, *(f"  > {step}" for step in next_steps(report))]
+
+
+def render(report: Report) -> RenderableType:
+    """For a rich console."""
+    heading, style = _heading(report)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in _rows(report):
+        table.add_row(f"  {label}", Text(value, style="red" if label == "dead" else ""))
+    for warning in _warnings(report):
+        table.add_row(Text("  warning", style="yellow"), Text(warning, style="yellow"))
+    for step in next_steps(report):
+        table.add_row(Text("  next", style="cyan"), Text(step, style="cyan"))
+    return Group(Text.assemble((report.job, "bold"), " ", (heading, style)), table)
+
+
+def next_steps(report: Report) -> list[str]:
+    """What the user may want to do now, one line each."""
+    steps = []
+    if report.reason == ALREADY_FINISHED:
+        steps.append("--fresh starts over")
+    elif report.reason == BUDGET:
+        steps.append("run the same command with a higher --max-pages to go on")
+    elif report.reason != FINISHED and not report.frontier.startswith("memory:"):
+        steps.append("run the same command again to go on")
+    if report.dead and not report.frontier.startswith("memory:"):
+        where = f" --frontier {shlex.quote(report.frontier)}" if report.frontier else ""
+        steps.append(f"silkline dead list --job {shlex.quote(report.job)}{where}")
+    return steps
+
+
+def _heading(report: Report) -> tuple[str, str]:
+    heading, style = _HEADINGS.get(report.reason, (f"stopped: {figures.one_line(report.reason)}", "bold red"))
+    return (
+        f"{heading} in {figures.elapsed(report.seconds)}" if report.reason == FINISHED else heading
+    ), style
+
+
+def _rows(report: Report) -> list[tuple[str, str]]:
+    count = figures.count
+    rows = []
+    if report.requests:
+        rows = [
+            ("pages", f"{count(report.pages)}, {figures.rate(report.pages_per_second)}"),
+            ("items", count(report.items)),
+            ("received", figures.size(report.bytes)),
+            ("requests", _requests(report)),
+        ]
+    if report.latency:
+        named = zip(("p50", "p95", "p99"), msgspec.structs.astuple(report.latency), strict=True)
+        rows.append(("latency", ", ".join(f"{name} {figures.latency(seconds)}" for name, seconds in named)))
+    if report.failed:
+        rows.append(("failures", _by_cause(report.failed)))
+    if report.dead:
+        total = count(sum(report.dead.values()))
+        rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
+    if report.stats.open or report.stats.done > report.pages:
+        rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
+    return rows + [("output" if n == 0 else "", path) for n, path in enumerate(report.outputs)]
+
+
+def _requests(report: Report) -> str:
+    text = figures.count(report.requests)
+    if report.success_rate is not None:
+        text += f", {figures.share(report.success_rate)} succeeded"
+    return text + (f", {figures.count(report.retried)} retried" if report.retried else "")
+
+
+def _by_cause(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause} {figures.count(number)}" for cause, number in figures.causes(numbers, limit=8))
+
+
+def _warnings(report: Report) -> list[str]:
+    warnings = []
+    if report.seeded.invalid:
+        plural = "seed is" if report.seeded.invalid == 1 else "seeds are"
+        warnings.append(f"{figures.count(report.seeded.invalid)} {plural} invalid")
+        warnings += [figures.one_line(reason) for reason in report.seeded.reasons]
+    return warnings + [figures.one_line(trouble) for trouble in report.troubles]

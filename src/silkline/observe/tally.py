@@ -1,0 +1,129 @@
+"""What one process counted since it started."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+
+import msgspec
+
+from silkline.events import Event, Kept, Seeded, Trouble, Visited
+from silkline.observe import histogram
+from silkline.observe.histogram import Histogram
+from silkline.outcome import Dead, Done
+
+REASONS_KEPT = 5
+TROUBLES_KEPT = 20
+
+
+class Tally(msgspec.Struct):
+    """Counts of this run, as a `Hook`: call it with every event. Sizes in bytes, durations in seconds.
+
+    Pages, items and links are counted when they are committed (`Kept`); everything about fetching when
+    the visit ended (`Visited`), so a visit whose lease was lost counts as a request but not as a page.
+
+    requests: visits that ended, whatever came of them.
+    pages: visits whose page was kept as done.
+    links_added: links that were new to the frontier. links_dropped: links that were not followed.
+    bytes: of decoded bodies. wire_bytes: of bodies as transferred.
+    stale: outcomes that came too late to count.
+    retried, dead: failed visits by cause, by what they led to.
+    statuses: responses by HTTP status.
+    latency: seconds per fetch, failed ones included.
+    seeded: what the seeds brought, with the first few reasons of the invalid ones.
+    troubles: how often each of the first few different messages came.
+    """
+
+    requests: int = 0
+    pages: int = 0
+    items: int = 0
+    links_added: int = 0
+    links_dropped: int = 0
+    bytes: int = 0
+    wire_bytes: int = 0
+    stale: int = 0
+    retried: dict[str, int] = {}
+    dead: dict[str, int] = {}
+    statuses: dict[int, int] = {}
+    latency: Histogram = msgspec.field(default_factory=Histogram)
+    seeded: Seeded = Seeded(0, 0, 0)
+    troubles: dict[str, int] = {}
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Failed visits by cause: those to be retried and those given up."""
+        return dict(Counter(self.retried.copy()) + Counter(self.dead.copy()))
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Visited):
+            self._visited(event)
+        elif isinstance(event, Kept):
+            self._kept(event)
+        elif isinstance(event, Seeded):
+            self.seeded = _sum_seeded((self.seeded, event))
+        elif isinstance(event, Trouble):
+            _count_trouble(self.troubles, event.message, 1)
+
+    def _visited(self, event: Visited) -> None:
+        self.requests += 1
+        response = event.response
+        seconds = event.seconds
+        if response is not None:
+            self.bytes += len(response.body)
+            self.wire_bytes += response.wire_bytes
+            status = response.status
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            seconds = response.timings.total or seconds
+        self.latency.add(seconds)
+        self.links_dropped += event.dropped_links
+        verdict = event.outcome.verdict
+        if not isinstance(verdict, Done):
+            causes = self.dead if isinstance(verdict, Dead) else self.retried
+            causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
+
+    def _kept(self, event: Kept) -> None:
+        self.pages += event.pages
+        self.items += event.items
+        self.links_added += event.links
+        self.stale += event.stale
+
+
+def merge(tallies: Iterable[Tally]) -> Tally:
+    """All of them in a new one that shares nothing with them."""
+    parts = list(tallies)
+    troubles: dict[str, int] = {}
+    for part in parts:
+        for message, times in part.troubles.items():
+            _count_trouble(troubles, message, times)
+    return Tally(
+        requests=sum(t.requests for t in parts),
+        pages=sum(t.pages for t in parts),
+        items=sum(t.items for t in parts),
+        links_added=sum(t.links_added for t in parts),
+        links_dropped=sum(t.links_dropped for t in parts),
+        bytes=sum(t.bytes for t in parts),
+        wire_bytes=sum(t.wire_bytes for t in parts),
+        stale=sum(t.stale for t in parts),
+        retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
+        dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
+        statuses=dict(sum((Counter(t.statuses) for t in parts), Counter())),
+        latency=histogram.merge(t.latency for t in parts),
+        seeded=_sum_seeded(t.seeded for t in parts),
+        troubles=troubles,
+    )
+
+
+def _sum_seeded(events: Iterable[Seeded]) -> Seeded:
+    parts = list(events)
+    return Seeded(
+        added=sum(s.added for s in parts),
+        duplicate=sum(s.duplicate for s in parts),
+        invalid=sum(s.invalid for s in parts),
+        reasons=tuple(islice((reason for s in parts for reason in s.reasons), REASONS_KEPT)),
+    )
+
+
+def _count_trouble(troubles: dict[str, int], message: str, times: int) -> None:
+    if message in troubles or len(troubles) < TROUBLES_KEPT:
+        troubles[message] = troubles.get(message, 0) + times

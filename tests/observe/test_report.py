@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from silkline.events import Kept, Seeded, Trouble, Visited
+from silkline.observe.report import Report, lines, next_steps, render, report_of
+from silkline.observe.snapshot import Snapshot
+from silkline.observe.tally import Tally
+from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Stats
+from silkline.request import Request
+
+LEASE = Lease(Request("http://127.0.0.1/a"), token=1, fingerprint=2, host="http://127.0.0.1:80")
+
+
+def report_after(
+    *events: Any, reason: str = "finished", dead: dict[str, int] | None = None, **more: Any
+) -> Report:
+    tally = Tally()
+    for event in events:
+        tally(event)
+    snapshot = Snapshot(job="shop", started=100.0, at=110.0, tally=tally, stats=Stats(waiting=3, done=20))
+    return report_of(snapshot, reason=reason, dead=dead or {}, **more)
+
+
+def visits(*verdicts: Any) -> list[Visited]:
+    return [Visited(Outcome(LEASE, verdict), None, seconds=0.1) for verdict in verdicts]
+
+
+BUSY = [
+    *visits(
+        *[Done()] * 7, RetryLater(1.0, "timeout", "slow"), Dead("http_404", "gone"), Dead("dns", "no host")
+    ),
+    Kept(pages=7, retried=1, dead=2, items=21, links=4, stale=0),
+    Seeded(added=1, duplicate=0, invalid=2, reasons=("line 3: no scheme", "line 9: \x1b[2Jnot a URL")),
+    Trouble("the site asked for a pause"),
+    Trouble("the site asked for a pause"),
+]
+
+
+def shown(report: Report, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(render(report))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_figures_follow_from_the_snapshot() -> None:
+    report = report_after(*BUSY, dead={"http_404": 1, "dns": 1}, outputs=["items.csv"])
+    assert (report.pages, report.items, report.requests, report.retried) == (7, 21, 10, 1)
+    assert (report.seconds, report.pages_per_second) == (10.0, 0.7)
+    assert report.success_rate == pytest.approx(0.7)
+    assert report.latency is not None
+    assert report.latency.p99 == pytest.approx(0.1, rel=0.02)
+    assert report.failed == {"timeout": 1, "http_404": 1, "dns": 1}
+    assert report.stats == Stats(waiting=3, done=20)
+
+
+def test_a_run_that_fetched_nothing_has_no_rates() -> None:
+    report = report_after(reason="already finished")
+    assert report.success_rate is None
+    assert report.latency is None
+    assert "pages " not in "\n".join(lines(report))
+
+
+def test_a_report_can_be_written_as_json_and_read_back() -> None:
+    report = report_after(*BUSY, dead={"dns": 1})
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+
+
+@pytest.mark.parametrize(
+    ("reason", "step"),
+    [
+        ("interrupted", "run the same command again to go on"),
+        ("the disk is full", "run the same command again to go on"),
+        ("budget", "run the same command with a higher --max-pages to go on"),
+        ("already finished", "--fresh starts over"),
+    ],
+)
+def test_each_ending_says_what_to_do_next(reason: str, step: str) -> None:
+    report = report_after(reason=reason)
+    assert next_steps(report) == [step]
+    assert step in shown(report)
+    assert step in "\n".join(lines(report))
+
+
+def test_a_finished_run_without_dead_letters_asks_for_nothing() -> None:
+    assert next_steps(report_after(*BUSY)) == []
+
+
+def test_dead_letters_come_with_the_command_that_lists_them() -> None:
+    report = report_after(*BUSY, dead={"dns": 1})
+    assert next_steps(report) == ["silkline dead list --job shop"]
+    elsewhere = report_after(*BUSY, dead={"dns": 1}, frontier="sqlite:///my crawls/a.db")
+    assert next_steps(elsewhere) == ["silkline dead list --job shop --frontier 'sqlite:///my crawls/a.db'"]
+
+
+def test_nothing_can_be_done_with_a_frontier_that_was_in_memory() -> None:
+    assert next_steps(report_after(reason="interrupted", dead={"dns": 1}, frontier="memory:")) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_every_line_fits_the_terminal(width: int) -> None:
+    text = shown(
+        report_after(*BUSY, dead={f"http_{n}": n for n in range(400, 430)}, outputs=["x" * 200]), width
+    )
+    assert max(map(len, text.splitlines())) <= width
+    assert "http_429" in text
+
+
+def test_text_from_the_network_cannot_steer_the_terminal() -> None:
+    report = report_after(*BUSY, reason="bad \x1b]0;title\x07 \u202e line\nnext")
+    for text in (shown(report), "\n".join(lines(report))):
+        assert "not a URL" in text
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+def test_repeated_troubles_are_shown_once() -> None:
+    text = "\n".join(lines(report_after(*BUSY)))
+    assert text.count("the site asked for a pause") == 1
+    assert "the site asked for a pause (2 times)" in text

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from silkline.events import Kept, Seeded, Stopping, Trouble, Visited
+from silkline.observe.tally import REASONS_KEPT, TROUBLES_KEPT, Tally, merge
+from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
+from silkline.request import Request
+from silkline.response import Response, Timings
+
+LEASE = Lease(Request("http://127.0.0.1/a"), token=1, fingerprint=2, host="http://127.0.0.1:80")
+
+
+def visited(verdict: Verdict, *, status: int | None = None, dropped: int = 0) -> Visited:
+    response = None
+    if status is not None:
+        timings = Timings(first_byte=0.1, total=0.2)
+        response = Response(
+            LEASE.request.url, status, (), b"x" * 100, LEASE.request, timings=timings, wire_bytes=40
+        )
+    return Visited(Outcome(LEASE, verdict), response, seconds=3.0, dropped_links=dropped)
+
+
+def tally_of(*events: Visited | Kept | Seeded | Trouble | Stopping) -> Tally:
+    tally = Tally()
+    for event in events:
+        tally(event)
+    return tally
+
+
+def test_pages_and_items_count_only_when_they_are_committed() -> None:
+    tally = tally_of(visited(Done(), status=200), visited(Done(), status=200))
+    assert (tally.requests, tally.pages, tally.items) == (2, 0, 0)
+    tally(Kept(pages=1, retried=0, dead=0, items=5, links=7, stale=1))
+    assert (tally.requests, tally.pages, tally.items) == (2, 1, 5)
+    assert (tally.links_added, tally.stale) == (7, 1)
+
+
+def test_a_failed_visit_counts_once_under_its_cause() -> None:
+    tally = tally_of(
+        visited(RetryLater(1.0, "timeout", "too slow")),
+        visited(RetryLater(1.0, "http_503", "HTTP status 503"), status=503),
+        visited(Dead("timeout", "too slow")),
+        visited(Dead("http_404", "HTTP status 404"), status=404),
+    )
+    assert tally.retried == {"timeout": 1, "http_503": 1}
+    assert tally.dead == {"timeout": 1, "http_404": 1}
+    assert tally.failed == {"timeout": 2, "http_503": 1, "http_404": 1}
+    assert tally.statuses == {503: 1, 404: 1}
+    assert tally.requests == 4
+
+
+def test_bytes_are_of_the_body_and_of_the_wire() -> None:
+    tally = tally_of(visited(Done(), status=200, dropped=3))
+    assert (tally.bytes, tally.wire_bytes, tally.links_dropped) == (100, 40, 3)
+
+
+def test_latency_is_the_fetch_or_else_the_visit() -> None:
+    assert tally_of(visited(Done(), status=200)).latency.quantile(0.5) == pytest.approx(0.2, rel=0.02)
+    assert tally_of(visited(Dead("dns", "no such host"))).latency.quantile(0.5) == pytest.approx(
+        3.0, rel=0.02
+    )
+
+
+def test_seeds_add_up_and_keep_the_first_reasons() -> None:
+    first = Seeded(added=5, duplicate=1, invalid=4, reasons=("a", "b", "c", "d"))
+    second = Seeded(added=2, duplicate=0, invalid=3, reasons=("e", "f", "g"))
+    tally = tally_of(first, second)
+    assert (tally.seeded.added, tally.seeded.duplicate, tally.seeded.invalid) == (7, 1, 7)
+    assert tally.seeded.reasons == ("a", "b", "c", "d", "e")
+    assert len(tally.seeded.reasons) == REASONS_KEPT
+
+
+def test_troubles_are_bounded_and_repeats_are_counted() -> None:
+    tally = tally_of(*(Trouble(f"trouble {n % 100}") for n in range(300)))
+    assert len(tally.troubles) == TROUBLES_KEPT
+    assert tally.troubles["trouble 0"] == 3
+    assert len(merge([tally, tally_of(Trouble("one more"))]).troubles) == TROUBLES_KEPT
+
+
+def test_stopping_counts_nothing() -> None:
+    assert tally_of(Stopping("finished")) == Tally()
+
+
+def test_a_merge_equals_one_tally_of_all_events() -> None:
+    one = [visited(Done(), status=200, dropped=2), Kept(1, 0, 0, 2, 3, 0), Trouble("x"), Seeded(1, 0, 0)]
+    other = [
+        visited(RetryLater(1.0, "timeout", "slow")),
+        visited(Dead("http_404", "HTTP status 404"), status=404),
+        Kept(0, 1, 1, 0, 4, 1),
+        Trouble("x"),
+        Seeded(0, 2, 1, ("line 3: no URL",)),
+    ]
+    assert merge([tally_of(*one), tally_of(*other)]) == tally_of(*one, *other)
+
+
+def test_a_merge_shares_nothing_with_its_parts() -> None:
+    part = tally_of(visited(Dead("dns", "no such host")), Trouble("x"))
+    before = msgspec.msgpack.encode(part)
+    merged = merge([part])
+    for event in (visited(Dead("dns", "no such host")), Trouble("x"), Kept(1, 0, 0, 1, 1, 1)):
+        merged(event)
+    assert msgspec.msgpack.encode(part) == before
