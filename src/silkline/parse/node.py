@@ -1,0 +1,155 @@
+"""Elements, and the questions that pages and elements answer alike."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeVar, overload
+
+from turbohtml import Document, Element, PlainText
+
+from silkline.parse.selector import Selector, compile_css, compile_selector
+from silkline.url import resolve
+
+T = TypeVar("T")
+
+LINK_ATTRIBUTES = frozenset({"href", "src"})
+"""Attributes whose values come out as absolute URLs."""
+
+_AS_READ = PlainText(layout="strict", bullet="", table_cell_separator=" ")
+
+
+class Queries(ABC):
+    """CSS questions to a page or an element.
+
+    Elements come in document order. A question for one value is about the first match, and answers None,
+    or `default`, if nothing matches. Text is what a reader sees, in one line: scripts, styles and comments
+    left out, blocks and table cells apart, each run of white space one space. The attributes href and src
+    come out as absolute URLs, all others as they stand; for an absent attribute there is no value.
+
+    Every method raises SelectorError for a selector that is none, and on a page ContentError if its body
+    is no document.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _scope(self) -> Document | Element:
+        """Where selectors search."""
+
+    @property
+    @abstractmethod
+    def _element(self) -> Element | None:
+        """What is meant where no selector is given."""
+
+    @property
+    @abstractmethod
+    def base_url(self) -> str:
+        """What relative links are relative to: the page's URL, or its `<base href>`."""
+
+    @property
+    @abstractmethod
+    def _page(self) -> Queries: ...
+
+    def css(self, selector: str) -> list[Node]:
+        """All matching elements below this one."""
+        page = self._page
+        return [Node(element, page) for element in self._scope.select(compile_css(selector))]
+
+    def one(self, selector: str) -> Node | None:
+        """The first matching element below this one."""
+        element = self._scope.select_one(compile_css(selector))
+        return None if element is None else Node(element, self._page)
+
+    @overload
+    def get(self, selector: str) -> str | None: ...
+    @overload
+    def get(self, selector: str, *, default: T) -> str | T: ...
+    def get(self, selector: str, *, default: object = None) -> object:
+        """The value that a selector with ::text (the default), ::html or ::attr(NAME) names."""
+        return self._first(compile_selector(selector), default)
+
+    def get_all(self, selector: str) -> list[str]:
+        """The values of all matches, elements without that attribute left out."""
+        chosen = compile_selector(selector)
+        found = self._scope.select(chosen.css) if chosen.css else [self._element]
+        values = [self._value(element, chosen) for element in found if element is not None]
+        return [value for value in values if value is not None]
+
+    @overload
+    def text(self, css: str | None = None) -> str | None: ...
+    @overload
+    def text(self, css: str | None = None, *, default: T) -> str | T: ...
+    def text(self, css: str | None = None, *, default: object = None) -> object:
+        """The text of the first match, or of all of this."""
+        return self._first(Selector(compile_css(css) if css else "", "text"), default)
+
+    @overload
+    def html(self, css: str | None = None) -> str | None: ...
+    @overload
+    def html(self, css: str | None = None, *, default: T) -> str | T: ...
+    def html(self, css: str | None = None, *, default: object = None) -> object:
+        """The HTML of the first match, its own tag included, or of all of this."""
+        return self._first(Selector(compile_css(css) if css else "", "html"), default)
+
+    @overload
+    def attr(self, css_or_name: str, name: str | None = None) -> str | None: ...
+    @overload
+    def attr(self, css_or_name: str, name: str | None = None, *, default: T) -> str | T: ...
+    def attr(self, css_or_name: str, name: str | None = None, *, default: object = None) -> object:
+        """`attr("href")` of this element, or `attr("a.next", "href")` of the first match."""
+        if name is None:
+            return self._first(Selector("", "attr", css_or_name.lower()), default)
+        return self._first(Selector(compile_css(css_or_name), "attr", name.lower()), default)
+
+    def _first(self, selector: Selector, default: object) -> object:
+        element = self._scope.select_one(selector.css) if selector.css else self._element
+        value = None if element is None else self._value(element, selector)
+        return default if value is None else value
+
+    def _value(self, element: Element, selector: Selector) -> str | None:
+        if selector.take == "attr":
+            value = element.attr(selector.attribute)
+            if value is None or selector.attribute not in LINK_ATTRIBUTES:
+                return value
+            return resolve(self.base_url, value) or value
+        if selector.take == "html":
+            return element.html
+        return " ".join(element.to_text(_AS_READ).split())
+
+
+class Node(Queries):
+    """An element of a page.
+
+    element: the turbohtml element itself, for everything that is not offered here.
+    """
+
+    __slots__ = ("_owner", "element")
+
+    def __init__(self, element: Element, owner: Queries) -> None:
+        self.element = element
+        self._owner = owner
+
+    @property
+    def tag(self) -> str:
+        """Its name in lower case."""
+        return self.element.tag
+
+    @property
+    def base_url(self) -> str:
+        return self._owner.base_url
+
+    @property
+    def _scope(self) -> Element:
+        return self.element
+
+    @property
+    def _element(self) -> Element:
+        return self.element
+
+    @property
+    def _page(self) -> Queries:
+        return self._owner
+
+    def __repr__(self) -> str:
+        return f"<Node {self.tag} {self.text(default='')[:60]!r}>"

@@ -1,0 +1,197 @@
+"""What a handler sees: a response, parsed when first asked about its content."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import turbohtml
+from turbohtml import Document, Element, HTMLParseError
+
+from silkline.errors import ContentError
+from silkline.parse.content import Kind, decode, kind_of, media_type, text_charset
+from silkline.parse.node import Node, Queries
+from silkline.parse.selector import compile_selector
+from silkline.request import DEFAULT_LABEL, Follow, Request
+from silkline.response import Response
+from silkline.url import resolve, resolve_all
+
+_LINKS = turbohtml.XPath("//a/@href | //area/@href")
+_URL_STARTS = ("http://", "https://", "/", "?", "./", "../", "#")
+
+
+class Page(Queries):
+    """One page: `response` and what is in it. The body is parsed once, when first asked about.
+
+    See Queries for `css`, `one`, `get`, `get_all`, `text`, `html` and `attr`.
+    """
+
+    __slots__ = ("_base", "_document", "_kind", "_links", "response")
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self._document: Document | None = None
+        self._kind: Kind | None = None
+        self._base: str | None = None
+        self._links: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url}>"
+
+    @property
+    def url(self) -> str:
+        """Where the body came from, after redirects."""
+        return self.response.url
+
+    @property
+    def request(self) -> Request:
+        return self.response.request
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    @property
+    def body(self) -> bytes:
+        return self.response.body
+
+    @property
+    def label(self) -> str:
+        return self.response.request.label
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The user's data of the request."""
+        return self.response.request.extra
+
+    def header(self, name: str) -> str | None:
+        """The first response header of that name (any case); None if there is none."""
+        return self.response.header(name)
+
+    @property
+    def kind(self) -> Kind:
+        """How the body is parsed: "html", "xml" or, for anything else, "other"."""
+        if self._kind is None:
+            self._kind = kind_of(media_type(self.header("content-type")).essence, self.body)
+        return self._kind
+
+    @property
+    def document(self) -> Document:
+        """The parsed body, a turbohtml document: for everything that is not offered here, XPath included.
+
+        Raises ContentError if the body is neither HTML nor XML.
+        """
+        if self._document is None:
+            self._document = self._parse()
+        return self._document
+
+    @property
+    def source(self) -> str:
+        """The body as text, decoded as the Encoding Standard says: byte-order mark, HTTP, <meta>, content.
+
+        For what is no document: UTF-8 where nothing is declared.
+        """
+        if self.kind == "html":
+            return decode(self.body, self.document.encoding or "utf-8")
+        return decode(self.body, text_charset(self.body, media_type(self.header("content-type")).charset))
+
+    @property
+    def title(self) -> str | None:
+        """The text of the first <title>."""
+        return self.text("title")
+
+    def json(self) -> Any:
+        """The body read as JSON (UTF-8, RFC 8259). Raises ContentError if it is not."""
+        try:
+            return msgspec.json.decode(self.body.removeprefix(codecs.BOM_UTF8))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ContentError(f"{self.url} is no JSON: {error}") from error
+
+    @property
+    def base_url(self) -> str:
+        if self._base is None:
+            self._base = self.url
+            if self.kind == "html" and (base := self.document.select_one("base[href]")):
+                self._base = resolve(self.url, base.attr("href") or "") or self.url
+        return self._base
+
+    def links(self) -> tuple[str, ...]:
+        """All links of the page (a, area), absolute, http(s) only, without fragments, in order, each once.
+
+        Empty for what is not HTML.
+        """
+        if self._links is None:
+            self._links = ()
+            if self.kind == "html":
+                hrefs = _LINKS(self.document)
+                self._links = tuple(resolve_all(self.base_url, hrefs))  # type: ignore[arg-type]
+        return self._links
+
+    def follow(
+        self,
+        target: str | Node | Iterable[str | Node],
+        *,
+        label: str = DEFAULT_LABEL,
+        priority: int = 0,
+        extra: dict[str, Any] | None = None,
+    ) -> Follow:
+        """Links to follow, to be yielded by the handler.
+
+        target: a URL, absolute or relative, if it starts with http://, https://, /, ?, #, ./ or ../; any
+            other string is a CSS selector; or an element, or several of all these.
+
+        A matched element gives its own href or src; one that has neither, such as li.next, gives the links
+        inside it; with ::attr(NAME) it gives that attribute. What cannot be fetched (mailto:, javascript:,
+        data:, URLs over the limit) is left out, as are fragments; no match is no link, and no error.
+        """
+        targets = (target,) if isinstance(target, str | Node) else target
+        hrefs = [href for one in targets for href in self._hrefs(one)]
+        return Follow(tuple(resolve_all(self.base_url, hrefs)), label, priority, extra or {})
+
+    def _hrefs(self, target: str | Node) -> list[str]:
+        if isinstance(target, Node):
+            return _links_of(target.element)
+        if target.startswith(_URL_STARTS):
+            return [target]
+        selector = compile_selector(target)
+        elements = self.document.select(selector.css) if selector.css else []
+        if selector.take == "attr":
+            return [value for element in elements if (value := element.attr(selector.attribute)) is not None]
+        return [href for element in elements for href in _links_of(element)]
+
+    @property
+    def _scope(self) -> Document:
+        return self.document
+
+    @property
+    def _element(self) -> Element | None:
+        return self.document.root
+
+    @property
+    def _page(self) -> Page:
+        return self
+
+    def _parse(self) -> Document:
+        essence, charset = media_type(self.header("content-type"))
+        if self.kind == "html":
+            try:
+                return turbohtml.parse(self.body, encoding=charset, positions=False)
+            except LookupError:
+                return turbohtml.parse(self.body, positions=False)
+        if self.kind == "xml":
+            try:
+                return turbohtml.parse_xml(self.source)
+            except HTMLParseError as error:
+                raise ContentError(f"{self.url} is no well-formed XML: {error}") from error
+        hint = "; use page.json()" if "json" in essence else ""
+        raise ContentError(f"{self.url} is {essence or 'binary data'}, no HTML to select from{hint}")
+
+
+def _links_of(element: Element) -> list[str]:
+    for name in ("href", "src"):
+        if (value := element.attr(name)) is not None:
+            return [value]
+    inside = (link.attr("href") for link in element.select("a[href], area[href]"))
+    return [href for href in inside if href is not None]
