@@ -1,0 +1,421 @@
+"""The reference frontier: plain Python structures, one process, nothing kept when it ends.
+
+Every other backend is held equal to this one by the model test, so it is written to be read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+
+import msgspec
+
+from silkline.config import FrontierOptions
+from silkline.errors import FrontierError
+from silkline.frontier import rules
+from silkline.outcome import (
+    Added,
+    Committed,
+    DeadLetter,
+    Done,
+    Lease,
+    LeaseBatch,
+    Outcome,
+    RetryLater,
+    Stats,
+    Verdict,
+    Whereabouts,
+)
+from silkline.protocols import Clock, Deliver, Positions
+from silkline.request import Request
+from silkline.url import fingerprint_of
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """What one host has waiting at one priority. `due`: since when, or from when, it may be handed out;
+    infinite while the host has no free slot."""
+
+    due: float
+    ids: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Host:
+    key: str
+    order: int
+    delay: float | None = None
+    cap: int | None = None
+    last_start: float = -inf
+    blocked_until: float = -inf
+    queues: dict[int, _Queue] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """A request that is not done. `id` is its place in the order of arrival."""
+
+    id: int
+    request: Request
+    fingerprint: int
+    host: _Host
+    deliveries: int = 0
+    token: int = 0
+    expires: float = 0.0
+    due: float = 0.0
+    cause: str = ""
+    error: str = ""
+    worker: str = ""
+    at: float = 0.0
+
+
+class MemoryFrontier:
+    """See `protocols.Frontier`. `clock` gives Unix seconds."""
+
+    def __init__(self, options: FrontierOptions, *, clock: Clock = time.time) -> None:
+        self._options = options
+        self._clock = clock
+        self._worker = rules.new_worker_id()
+        self._is_open = False
+        self._last_id = 0
+        self._last_token = 0
+        self._ended_visits = 0
+        self._seen: set[int] = set()
+        self._hosts: dict[str, _Host] = {}
+        # One place: an entry is in a queue of its host, or in exactly one of these three.
+        self._delayed: dict[int, _Entry] = {}
+        self._leased: dict[int, _Entry] = {}
+        self._dead: dict[int, _Entry] = {}
+        self._waiting: dict[int, _Entry] = {}
+        self._positions: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        if self._is_open:
+            self._give_back(list(self._leased))
+            self._is_open = False
+
+    async def add(self, requests: Sequence[Request]) -> Added:
+        now = self._now()
+        added = self._enqueue(_arrivals(requests), now)
+        return Added(added, len(requests) - added)
+
+    async def lease(self, count: int) -> LeaseBatch:
+        now = self._now()
+        self._wake_delayed(now)
+        self._take_back_expired(now)
+        budget = self._budget_left()
+        leases = self._hand_out(min(count, budget), now)
+        full, spent = len(leases) >= count, len(leases) >= budget
+        return LeaseBatch(
+            leases=tuple(leases),
+            wake_in=0.0 if full and not spent else self._wake_in(now, only_expiries=spent),
+            finished=not (self._waiting or self._delayed or self._leased),
+            budget_spent=spent and not self._leased,
+        )
+
+    async def renew(self, tokens: Sequence[int]) -> Sequence[int]:
+        now = self._now()
+        held = [token for token in tokens if token in self._leased]
+        for token in held:
+            self._leased[token].expires = now + self._options.lease_seconds
+        return [token for token in tokens if token not in self._leased]
+
+    async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
+        now = self._now()
+        accepted, stale = self._check(outcomes)
+        links = [_arrivals(outcome.links) for outcome in accepted]
+        if deliver is not None:  # before any change: if it raises, nothing has happened
+            self._positions.update(deliver(accepted, dict(self._positions)))
+        touched = []
+        for outcome in accepted:
+            entry = self._leased.pop(outcome.lease.token)
+            touched.append(entry.host)
+            self._conclude(entry, outcome.verdict, now)
+            if outcome.block_host > 0:
+                entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
+        added = sum(self._enqueue(arrivals, now) for arrivals in links)
+        self._settle(touched, now)
+        return Committed(tuple(accepted), tuple(stale), added)
+
+    async def release(self, tokens: Sequence[int]) -> None:
+        self._now()
+        self._give_back(tokens)
+
+    async def block_host(self, host: str, seconds: float) -> None:
+        now = self._now()
+        known = self._host(host)
+        known.blocked_until = max(known.blocked_until, now + seconds)
+        self._settle([known], now)
+
+    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+        rules.check_limits(delay, cap)
+        now = self._now()
+        known = self._host(host)
+        known.delay = known.delay if delay is None else delay
+        known.cap = known.cap if cap is None else cap
+        for queue in known.queues.values():
+            queue.due = inf
+        self._settle([known], now)
+
+    async def stats(self) -> Stats:
+        self._now()
+        live = len(self._waiting) + len(self._delayed) + len(self._leased) + len(self._dead)
+        return Stats(
+            waiting=len(self._waiting),
+            delayed=len(self._delayed),
+            leased=len(self._leased),
+            done=len(self._seen) - live,
+            dead=len(self._dead),
+        )
+
+    async def positions(self) -> Positions:
+        self._now()
+        return dict(self._positions)
+
+    async def dead_letters(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadLetter]:
+        self._now()
+        return [
+            DeadLetter(e.request, e.fingerprint, e.cause, e.error, e.deliveries, e.worker, e.at)
+            for e in self._select_dead(cause, host, limit)
+        ]
+
+    async def dead_causes(self) -> Mapping[str, int]:
+        self._now()
+        return Counter(entry.cause for entry in self._dead.values())
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        now = self._now()
+        chosen = self._select_dead(cause, host, limit)
+        for entry in chosen:
+            del self._dead[entry.id]
+            entry.request = msgspec.structs.replace(entry.request, retry_count=0)
+            entry.deliveries = 0
+            self._wait(entry, now)
+        self._settle([entry.host for entry in chosen], now)
+        return len(chosen)
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        self._now()
+        chosen = self._select_dead(cause, host, limit)
+        for entry in chosen:
+            del self._dead[entry.id]
+        return len(chosen)
+
+    async def explain(self, url: str) -> Whereabouts:
+        now = self._now()
+        fingerprint = fingerprint_of(url)
+        if fingerprint not in self._seen:
+            return rules.NEVER_SEEN
+        for place in (self._waiting, self._delayed, self._leased, self._dead):
+            for entry in place.values():
+                if entry.fingerprint == fingerprint:
+                    return self._describe(entry, place, now)
+        return rules.DONE
+
+    async def remember(self, facts: Mapping[str, str]) -> None:
+        self._now()
+        self._facts.update(facts)
+
+    async def recall(self) -> Mapping[str, str]:
+        self._now()
+        return dict(self._facts)
+
+    def _now(self) -> float:
+        if not self._is_open:
+            raise FrontierError("the frontier is not open")
+        return self._clock()
+
+    def _host(self, key: str) -> _Host:
+        if key not in self._hosts:
+            self._hosts[key] = _Host(key, len(self._hosts))
+        return self._hosts[key]
+
+    def _delay(self, host: _Host) -> float:
+        return self._options.delay if host.delay is None else host.delay
+
+    def _free_slots(self, host: _Host, in_flight: int) -> int:
+        return (self._options.per_host if host.cap is None else host.cap) - in_flight
+
+    def _in_flight(self) -> Counter[str]:
+        return Counter(entry.host.key for entry in self._leased.values())
+
+    def _enqueue(self, arrivals: Iterable[tuple[int, str, Request]], now: float) -> int:
+        touched = []
+        for fingerprint, key, request in arrivals:
+            if fingerprint in self._seen:
+                continue
+            self._seen.add(fingerprint)
+            self._last_id += 1
+            entry = _Entry(self._last_id, request, fingerprint, self._host(key))
+            self._wait(entry, now)
+            touched.append(entry.host)
+        self._settle(touched, now)
+        return len(touched)
+
+    def _wait(self, entry: _Entry, now: float) -> None:
+        """Put it back where its age puts it; the caller settles the host."""
+        queue = entry.host.queues.setdefault(entry.request.priority, _Queue(due=now))
+        heappush(queue.ids, entry.id)
+        self._waiting[entry.id] = entry
+
+    def _settle(self, hosts: Iterable[_Host], now: float) -> None:
+        """Say again from when on each queue of these hosts is due, after anything changed there."""
+        in_flight = self._in_flight()
+        for host in set(hosts):
+            free = self._free_slots(host, in_flight[host.key])
+            earliest = max(host.last_start + self._delay(host), host.blocked_until)
+            for priority, queue in list(host.queues.items()):
+                if not queue.ids:
+                    del host.queues[priority]
+                elif free <= 0:
+                    queue.due = inf
+                else:
+                    queue.due = max(now if queue.due == inf else queue.due, earliest)
+
+    def _wake_delayed(self, now: float) -> None:
+        due = sorted((e.due, e.id) for e in self._delayed.values() if e.due <= now)[: rules.SWEEP]
+        entries = [self._delayed.pop(id) for _, id in due]
+        for entry in entries:
+            self._wait(entry, now)
+        self._settle([entry.host for entry in entries], now)
+
+    def _take_back_expired(self, now: float) -> None:
+        lost = sorted((e.expires, e.id, e.token) for e in self._leased.values() if e.expires <= now)
+        entries = [self._leased.pop(token) for _, _, token in lost[: rules.SWEEP]]
+        for entry in entries:
+            entry.cause, entry.error = "crash", rules.crash_error(entry.deliveries)
+            if entry.deliveries >= self._options.max_deliveries:
+                self._bury(entry, now)
+            elif entry.deliveries <= rules.QUICK_RETURNS:
+                self._wait(entry, now)
+            else:
+                entry.due = now + rules.crash_backoff(entry.deliveries, entry.token)
+                self._delayed[entry.id] = entry
+        self._settle([entry.host for entry in entries], now)
+
+    def _budget_left(self) -> float:
+        if self._options.max_pages is None:
+            return inf
+        return max(0, self._options.max_pages - self._ended_visits - len(self._leased))
+
+    def _hand_out(self, count: float, now: float) -> list[Lease]:
+        """Priorities from the highest; in each, the due hosts in turn, one request a round."""
+        in_flight, taken = self._in_flight(), Counter[str]()
+        leases: list[Lease] = []
+        for priority in sorted({p for host in self._hosts.values() for p in host.queues}, reverse=True):
+            turn = [
+                (h.queues[priority].due, h.order, h) for h in self._hosts.values() if priority in h.queues
+            ]
+            hosts = [host for due, _, host in sorted(turn) if due <= now]
+            while hosts and len(leases) < count:
+                hosts = [
+                    h for h in hosts if h.queues[priority].ids and taken[h.key] < self._room(h, in_flight)
+                ]
+                for host in hosts[: int(min(count - len(leases), len(hosts)))]:
+                    entry = self._waiting.pop(heappop(host.queues[priority].ids))
+                    leases.append(self._lease(entry, taken[host.key], now))
+                    taken[host.key] += 1
+        self._settle([self._hosts[key] for key in taken], now)
+        return leases
+
+    def _room(self, host: _Host, in_flight: Counter[str]) -> int:
+        """How many requests a due host may get in one lease: free slots, and starts inside the window."""
+        free, delay = self._free_slots(host, in_flight[host.key]), self._delay(host)
+        return free if delay <= 0 else min(free, 1 + int(self._options.window / delay))
+
+    def _lease(self, entry: _Entry, before: int, now: float) -> Lease:
+        starts_in = before * self._delay(entry.host)
+        self._last_token += 1
+        entry.token, entry.worker = self._last_token, self._worker
+        entry.deliveries += 1
+        entry.expires = now + starts_in + self._options.lease_seconds
+        entry.host.last_start = now + starts_in
+        self._leased[entry.token] = entry
+        return Lease(
+            entry.request, entry.token, entry.fingerprint, entry.host.key, entry.deliveries, starts_in
+        )
+
+    def _wake_in(self, now: float, *, only_expiries: bool) -> float | None:
+        moments = [entry.expires for entry in self._leased.values()]
+        if not only_expiries:
+            moments += [entry.due for entry in self._delayed.values()]
+            moments += [queue.due for host in self._hosts.values() for queue in host.queues.values()]
+        first = min(moments, default=inf)
+        return None if first == inf else min(max(0.0, first - now), self._options.lease_seconds)
+
+    def _check(self, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[int]]:
+        accepted: dict[int, Outcome] = {}
+        stale = []
+        for outcome in outcomes:
+            entry = self._leased.get(outcome.lease.token)
+            held = entry is not None and entry.fingerprint == outcome.lease.fingerprint
+            if held and outcome.lease.token not in accepted:
+                accepted[outcome.lease.token] = outcome
+            else:
+                stale.append(outcome.lease.token)
+        return list(accepted.values()), stale
+
+    def _conclude(self, entry: _Entry, verdict: Verdict, now: float) -> None:
+        if isinstance(verdict, Done):
+            self._ended_visits += 1
+            return
+        entry.cause, entry.error = verdict.cause, verdict.error
+        if isinstance(verdict, RetryLater):
+            retries = entry.request.retry_count + 1
+            entry.request = msgspec.structs.replace(entry.request, retry_count=retries)
+            entry.due = now + verdict.after
+            self._delayed[entry.id] = entry
+        else:
+            self._bury(entry, now)
+
+    def _bury(self, entry: _Entry, now: float) -> None:
+        self._ended_visits += 1
+        entry.at = now
+        self._dead[entry.id] = entry
+
+    def _give_back(self, tokens: Iterable[int]) -> None:
+        now = self._clock()
+        entries = [self._leased.pop(token) for token in tokens if token in self._leased]
+        for entry in entries:
+            entry.deliveries -= 1
+            self._wait(entry, now)
+        self._settle([entry.host for entry in entries], now)
+
+    def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> list[_Entry]:
+        newest_first = sorted(self._dead.values(), key=lambda e: (e.at, e.id), reverse=True)
+        chosen = [e for e in newest_first if cause in (None, e.cause) and host in (None, e.host.key)]
+        return chosen[:limit]
+
+    def _describe(self, entry: _Entry, place: Mapping[int, _Entry], now: float) -> Whereabouts:
+        host, priority = entry.host, entry.request.priority
+        if place is self._waiting:
+            ahead = sum(
+                e.host is host and (-e.request.priority, e.id) < (-priority, entry.id)
+                for e in self._waiting.values()
+            )
+            return rules.describe_waiting(ahead, host.key, priority, host.blocked_until, now)
+        if place is self._delayed:
+            return rules.describe_delayed(entry.due, entry.request.retry_count, entry.cause)
+        if place is self._leased:
+            return rules.describe_leased(entry.worker, entry.expires, entry.deliveries)
+        return rules.describe_dead(entry.cause, entry.error, entry.deliveries, entry.at)
+
+
+def _arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
+    """(fingerprint, host, request), each request as JSON brings it back: no backend keeps more than that."""
+    kept = msgspec.json.decode(rules.encode(requests), type=list[Request])
+    return [(request.fingerprint, rules.host_key(request.url), request) for request in kept]

@@ -1,0 +1,106 @@
+"""Rules that hold on every backend: keys, bounds of one step, the price of a crash, names of places."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+
+from silkline.errors import TaskError
+from silkline.outcome import Whereabouts
+from silkline.request import Request
+from silkline.url import host_of
+
+SWEEP = 1_000
+"""How many delayed requests, and how many expired leases, one `lease` moves at most."""
+
+QUICK_RETURNS = 2
+"""A request whose lease was lost this often at most is waiting again at once."""
+
+_PLAIN_ORIGIN = re.compile(r"https?://[^\s/?#\\]+", re.ASCII)
+
+
+def new_worker_id() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def host_key(url: str) -> str:
+    """`url.host_of`, remembered by the text before the path."""
+    end = url.find("/", 8)
+    known = _host_of_origin(url[:end]) if end > 0 else None
+    return known or host_of(url)
+
+
+@lru_cache(maxsize=65_536)
+def _host_of_origin(origin: str) -> str | None:
+    # Only where the path's slash ends the authority: "https:///a/" means host a, "http://a\\b/" host a too.
+    return host_of(origin) if _PLAIN_ORIGIN.fullmatch(origin) else None
+
+
+def encode(requests: Sequence[Request]) -> bytes:
+    """The JSON of a batch; raises TaskError for a request that JSON cannot hold."""
+    try:
+        return msgspec.json.encode(requests)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        for request in requests:
+            try:
+                msgspec.json.encode(request)
+            except (TypeError, ValueError, msgspec.MsgspecError) as error:
+                raise TaskError(f"{request.url[:200]!r} cannot be kept as JSON: {error}") from error
+        raise
+
+
+def crash_backoff(deliveries: int, token: int) -> float:
+    """Seconds until a request is leased again whose lease was lost for the `deliveries`-th time.
+
+    The jitter comes from the token, so that a page that kills its worker does not meet the same
+    innocent neighbours again. `verbs/lease.sql` computes the same.
+    """
+    if deliveries <= QUICK_RETURNS:
+        return 0.0
+    return min(60.0, 2.0 ** min(deliveries - 3, 6)) * (0.5 + token * 619 % 1000 / 1000.0)
+
+
+def check_limits(delay: float | None, cap: int | None) -> None:
+    if delay is not None and not 0 <= delay < float("inf"):
+        raise ValueError(f"a delay of {delay} seconds: it must be 0 or more")
+    if cap is not None and cap < 1:
+        raise ValueError(f"a cap of {cap} requests in flight: it must be at least 1")
+
+
+def crash_error(deliveries: int) -> str:
+    return f"its worker died or hung {deliveries} times"
+
+
+def describe_waiting(ahead: int, host: str, priority: int, blocked_until: float, now: float) -> Whereabouts:
+    """`ahead`: requests of the same host that go first."""
+    detail = f"behind {ahead} of {host}, priority {priority}"
+    if blocked_until > now:
+        detail += f"; the host is blocked until {_moment(blocked_until)}"
+    return Whereabouts("waiting", detail)
+
+
+def describe_delayed(due: float, retry_count: int, cause: str) -> Whereabouts:
+    return Whereabouts("delayed", f"until {_moment(due)}, retry {retry_count}, cause {cause}")
+
+
+def describe_leased(worker: str, expires: float, deliveries: int) -> Whereabouts:
+    return Whereabouts("leased", f"by worker {worker} until {_moment(expires)}, delivery {deliveries}")
+
+
+def describe_dead(cause: str, error: str, deliveries: int, at: float) -> Whereabouts:
+    return Whereabouts("dead", f"{cause}: {error}; {deliveries} deliveries, given up {_moment(at)}")
+
+
+DONE = Whereabouts("done")
+NEVER_SEEN = Whereabouts("never seen")
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
