@@ -1,0 +1,88 @@
+"""aiohttp's exceptions -> the error tree: every way a fetch can fail, in one table."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+import aiohttp
+from aiohttp.http_exceptions import LineTooLong
+
+from silkline.errors import (
+    BadUrlError,
+    ConnectError,
+    DnsError,
+    FetchError,
+    FetchTimeout,
+    ProtocolError,
+    ProxyError,
+    TlsError,
+    TooLargeError,
+)
+from silkline.fetch.target import origin
+
+
+def _connect_timeout(message: str) -> FetchTimeout:
+    return FetchTimeout(message, "connect")
+
+
+def _read_timeout(message: str) -> FetchTimeout:
+    return FetchTimeout(message, "read")
+
+
+_TABLE: tuple[tuple[type[BaseException], Callable[[str], FetchError], str], ...] = (
+    # The first line that matches counts: subclasses stand before their bases.
+    (aiohttp.ClientConnectorDNSError, DnsError, "the name cannot be resolved"),
+    (aiohttp.ClientProxyConnectionError, ProxyError, "the proxy cannot be reached"),
+    (aiohttp.ClientHttpProxyError, ProxyError, "the proxy refused"),
+    (aiohttp.ClientSSLError, TlsError, "TLS failed"),
+    (aiohttp.ServerFingerprintMismatch, TlsError, "TLS failed"),
+    (ssl.SSLError, TlsError, "TLS failed"),
+    (aiohttp.ClientConnectorError, ConnectError, "cannot connect"),
+    (aiohttp.ConnectionTimeoutError, _connect_timeout, "timeout while connecting"),
+    (aiohttp.ServerTimeoutError, _read_timeout, "timeout while waiting for data"),
+    (TimeoutError, _connect_timeout, "timeout while connecting"),
+    (aiohttp.InvalidURL, BadUrlError, "the URL cannot be requested"),
+    (aiohttp.ServerDisconnectedError, ProtocolError, "the server closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, ProtocolError, "the body is broken or ends early"),
+    (aiohttp.ClientResponseError, ProtocolError, "the answer is not valid HTTP"),
+    (aiohttp.ClientOSError, ProtocolError, "the connection broke"),
+    (OSError, ProtocolError, "the connection broke"),
+    (ValueError, BadUrlError, "the request cannot be sent as it is"),
+    (aiohttp.ClientError, ProtocolError, "the exchange failed"),
+)
+
+
+def failure(error: Exception, url: str) -> FetchError:
+    """The error of the tree for an exception of aiohttp, as one line; the caller sets the `__cause__`.
+
+    What the table does not know becomes a plain FetchError (cause "fetch") that names the exception.
+    """
+    if _is_header_limit(error):
+        return TooLargeError(f"the headers are over the limit: {origin(url)}")
+    for kind, make, what in _TABLE:
+        if isinstance(error, kind):
+            return make(f"{what}: {origin(url)}{_detail(error)}")
+    return FetchError(f"unexpected {type(error).__name__}: {origin(url)}{_detail(error)}")
+
+
+def _is_header_limit(error: BaseException | None) -> bool:
+    """Whether aiohttp's parser refused a header for its size, or the headers for their number."""
+    while error is not None:
+        if isinstance(error, LineTooLong) or "Too many headers" in str(error):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _detail(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = error.message
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
+        text = str(error.certificate_error)
+    elif isinstance(error, OSError):
+        text = getattr(error, "strerror", None) or str(error)
+    else:
+        text = str(error)
+    line = " ".join(text.split())
+    return f" ({line[:300]})" if line else ""

@@ -1,0 +1,23 @@
+"""Middleware around a fetch: `async def middleware(request, call_next) -> Response`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from silkline.protocols import CallNext, Middleware
+from silkline.request import Request
+from silkline.response import Response
+
+
+def compose(middleware: Sequence[Middleware], fetch: CallNext) -> CallNext:
+    """Wrap `fetch` once; the first middleware is the outermost. With none it is `fetch` itself."""
+    for layer in reversed(middleware):
+        fetch = _bind(layer, fetch)
+    return fetch
+
+
+def _bind(middleware: Middleware, call_next: CallNext) -> CallNext:
+    async def call(request: Request) -> Response:
+        return await middleware(request, call_next)
+
+    return call

@@ -1,0 +1,108 @@
+"""Redirects, followed by our own code: the same for every fetcher.
+
+Methods and headers follow the Fetch Standard ("HTTP-redirect fetch"), Location the URL Standard, RFC 9110
+section 10.2.2 for fragments. What browsers do decides where these leave room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import ada_url
+import msgspec
+
+from silkline.errors import BadUrlError, BlockedError, TooManyRedirects
+from silkline.fetch.target import origin, wire_url
+from silkline.protocols import CallNext
+from silkline.request import Request
+from silkline.response import Response, Timings
+from silkline.url import MAX_URL_LENGTH
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""300, 304, 305 and 306 are answers, not redirects."""
+
+MAX_SAME_URL = 2
+"""A site may set a cookie and redirect to the same URL once; a third visit of a URL is a loop."""
+
+_BODY_HEADERS = frozenset(
+    {"content-encoding", "content-language", "content-length", "content-location", "content-type"}
+)
+_PRIVATE_HEADERS = frozenset({"authorization", "cookie", "host", "proxy-authorization"})
+
+
+def location_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """The Location to follow, or None where the response is an answer of its own.
+
+    Without a Location a 3xx is an answer, as in browsers; of several the first that is not empty counts.
+    """
+    if status not in REDIRECTS:
+        return None
+    for name, value in headers:
+        if name.lower() == b"location" and (location := value.strip(b" \t")):
+            return location
+    return None
+
+
+async def follow(hop: CallNext, request: Request, limit: int) -> Response:
+    """Fetch `request` with `hop`, which fetches one URL, and go where the responses point.
+
+    The response's `url` is the last one with its fragment, `history` the ones before, `request` the first
+    request, and `timings` count from the first hop.
+
+    limit: redirects followed at most.
+
+    Raises TooManyRedirects past the limit or in a loop, BlockedError for a Location that is not http(s),
+    BadUrlError for one that is no URL, and what `hop` raises.
+    """
+    response = await hop(request)
+    location = location_of(response.status, response.headers)
+    if location is None:
+        return response
+    current = request
+    history: list[str] = []
+    elapsed = 0.0
+    while location is not None:
+        history.append(current.url)
+        elapsed += response.timings.total
+        if len(history) > limit:
+            raise TooManyRedirects(f"more than {limit} redirects, the last one from {current.url[:200]}")
+        current = _next_request(current, response.status, location)
+        if history.count(current.url) >= MAX_SAME_URL:
+            raise TooManyRedirects(f"redirect loop through {current.url[:200]}")
+        response = await hop(current)
+        location = location_of(response.status, response.headers)
+    timings = Timings(
+        first_byte=elapsed + response.timings.first_byte, total=elapsed + response.timings.total
+    )
+    return msgspec.structs.replace(response, request=request, history=tuple(history), timings=timings)
+
+
+def _next_request(request: Request, status: int, location: bytes) -> Request:
+    url = _target(request.url, location)
+    method, body, dropped = request.method, request.body, frozenset[str]()
+    if (status in (301, 302) and method == "POST") or (status == 303 and method not in ("GET", "HEAD")):
+        method, body, dropped = "GET", None, _BODY_HEADERS
+    if request.headers and origin(wire_url(url)) != origin(wire_url(request.url)):
+        dropped |= _PRIVATE_HEADERS
+    headers = request.headers
+    if dropped:
+        headers = {name: value for name, value in headers.items() if name.lower() not in dropped}
+    return msgspec.structs.replace(request, url=url, method=method, body=body, headers=headers)
+
+
+def _target(base: str, location: bytes) -> str:
+    # Servers send raw UTF-8; bytes that are none can only be Latin-1, which HTTP headers once were.
+    try:
+        text = location.decode("utf-8")
+    except UnicodeDecodeError:
+        text = location.decode("latin-1")
+    try:
+        url = ada_url.join_url(base, text)
+    except ValueError as error:
+        raise BadUrlError(f"redirect from {base[:200]} to {text[:200]!r}, not a valid URL") from error
+    if not url.startswith(("http://", "https://")):
+        raise BlockedError(f"redirect from {base[:200]} to {text[:200]!r}, not an http or https URL")
+    if len(url) > MAX_URL_LENGTH:
+        raise BadUrlError(f"redirect from {base[:200]} to a URL of {len(url)} characters")
+    _, mark, fragment = base.partition("#")
+    return url if "#" in url or not mark else f"{url}#{fragment}"

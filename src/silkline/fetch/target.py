@@ -1,0 +1,54 @@
+"""The URL as it goes on the wire: one answer for every fetcher."""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import unquote_to_bytes
+
+import ada_url
+
+from silkline.errors import BadUrlError, BlockedError
+
+_HOST = r"(?:(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*|(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3})"
+_PLAIN = re.compile(
+    rf"https?://{_HOST}(?::\d{{2,5}})?(?:/(?!\.)[!$%&()*+,\-.0-9:;=@A-Z_a-z~]*)+(?:\?[!$%&()*+,\-./0-9:;=?@A-Z_a-z~]+)?"
+)
+"""URLs that the URL Standard's parser would give back unchanged; a tenth of the cost of asking it."""
+
+
+def wire_url(url: str) -> str:
+    """`url` as a browser requests it: serialised by the URL Standard, without its fragment.
+
+    Percent-escapes and everything else that is valid stay as they were written; spaces, raw UTF-8 and
+    the like are escaped, an IDN host becomes ASCII, dot segments are resolved.
+
+    Raises BadUrlError for what is not a URL and BlockedError for a scheme other than http and https.
+    """
+    if _PLAIN.fullmatch(url):
+        return url
+    try:
+        serialised = ada_url.normalize_url(url)
+    except ValueError as error:
+        raise BadUrlError(f"{url[:200]!r} is not a valid URL") from error
+    if not serialised.startswith(("http://", "https://")):
+        raise BlockedError(f"{url[:200]!r} is not an http or https URL")
+    return serialised.partition("#")[0]
+
+
+def split_credentials(url: str) -> tuple[str, str | None]:
+    """A wire URL without its user:password@, and the Authorization value that this part stands for."""
+    scheme, _, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    if "@" not in authority:
+        return url, None
+    userinfo = authority.rpartition("@")[0]
+    user, _, password = userinfo.partition(":")
+    token = base64.b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode()
+    return f"{scheme}://{rest[len(userinfo) + 1 :]}", f"Basic {token}"
+
+
+def origin(url: str) -> str:
+    """scheme://host[:port] of a wire URL; equal for two URLs of the same origin."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
