@@ -162,7 +162,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     rows = []
     if report.requests:
         rows = [
-            ("pages", f"{count(report.pages)}, {figures.rate(report.pages_per_second)}"),
+            ("pages", f"{count(report.pages)} in {_speed(report)}"),
             ("items", count(report.items)),
             ("received", figures.size(report.bytes)),
             ("requests", _requests(report)),
@@ -178,6 +178,10 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
     return rows + [("output" if n == 0 else "", path) for n, path in enumerate(report.outputs)]
+
+
+def _speed(report: Report) -> str:
+    return f"{figures.elapsed(report.seconds)}, {figures.rate(report.pages_per_second)}"
 
 
 def _requests(report: Report) -> str:
