@@ -26,10 +26,12 @@ MAX_HOST_LENGTH = 253
 MAX_LABEL_LENGTH = 63
 """RFC 1035, section 2.3.4: what the DNS can look up."""
 
-_PATH = r"A-Za-z0-9_~!$&'()*+,;=@%./-"
+_PATH = r"A-Za-z0-9_~!$&'()*+,;=@%./"
 _QUERY = r"(?:\?[A-Za-z0-9_~!$&()*+,;=:@%./?-]++)?"
-_is_rooted = re.compile(rf"/(?:[A-Za-z0-9_~!$&'()*+,;=:@-][{_PATH}:]*+)?{_QUERY}").fullmatch
-_is_relative = re.compile(rf"[A-Za-z0-9_~-][{_PATH}]*+{_QUERY}").fullmatch
+_ROOTED = rf"/(?:[A-Za-z0-9_~!$&'()*+,;=:@-][{_PATH}:-]*+)?{_QUERY}"
+_is_rooted = re.compile(_ROOTED).fullmatch
+_are_rooted = re.compile(rf"{_ROOTED}(?:\n{_ROOTED})*+").fullmatch
+_is_relative = re.compile(rf"[A-Za-z0-9_~-][{_PATH}-]*+{_QUERY}").fullmatch
 _is_query = re.compile(_QUERY).fullmatch
 _is_rfc3986 = re.compile(r"https?://[^/?#][A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]*", re.I).fullmatch
 _lone_surrogates = re.compile("[\ud800-\udfff]")
@@ -81,7 +83,8 @@ def resolve(base: str, href: str) -> str | None:
 
     Serialised as the URL Standard says, the fragment kept.
     """
-    url = _resolve(base, _base(base), href)
+    known = _base(base)
+    url = (known and _join_plain(known, href)) or _join(base, href)
     return url if url is not None and len(url) <= MAX_URL_LENGTH else None
 
 
@@ -90,15 +93,21 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
 
     Leaves out what is not http or https, is over MAX_URL_LENGTH, or has a host that the DNS cannot hold.
     """
+    hrefs = dict.fromkeys(hrefs)
     known = _base(base)
-    origin = known.origin if known else None
+    if known is not None:
+        joined = "\n".join(hrefs)
+        is_plain = _are_rooted(joined) and "/." not in joined and "/%" not in joined
+        if is_plain and joined.count("\n") == len(hrefs) - 1:
+            longest = MAX_URL_LENGTH - len(known.origin)
+            return [known.origin + href for href in hrefs if len(href) <= longest]
     found: dict[str, None] = {}
-    for href in dict.fromkeys(hrefs):
-        if origin is not None and _is_rooted(href) and "/." not in href and "/%" not in href:
-            url = origin + href
-        else:
-            url = _resolve(base, known, href.partition("#")[0]) or ""
-            if _origin_key(url[: url.find("/", 8)]) is None and not _has_dns_host(url):
+    for href in hrefs:
+        href = href.partition("#")[0]
+        url = known and _join_plain(known, href)
+        if url is None:
+            url = _join(base, href)
+            if url is None or not _has_dns_host(url):
                 continue
         if len(url) <= MAX_URL_LENGTH:
             found[url] = None
@@ -144,18 +153,23 @@ def fingerprint_of(url: str, method: str = "GET", body: bytes | None = None, key
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
-def _resolve(base: str, known: _Base | None, href: str) -> str | None:
-    if known is not None and "/." not in href and "/%" not in href:
-        if _is_rooted(href):
-            return known.origin + href
-        if href.startswith("http"):
-            cut = href.find("/", 8)
-            if cut > 0 and _is_rooted(href[cut:]) and _origin_key(href[:cut]) is not None:
-                return href
-        elif _is_relative(href):
-            return known.folder + href
-        elif href and _is_query(href):
-            return known.path + href
+def _join_plain(base: _Base, href: str) -> str | None:
+    """The short way to resolve; None where `href` is not plain, and only the full parser can tell."""
+    if "/." in href or "/%" in href:
+        return None
+    first = href[:1]
+    if first == "/":
+        return base.origin + href if _is_rooted(href) else None
+    if first == "?":
+        return base.path + href if _is_query(href) else None
+    if href.startswith("http"):
+        cut = href.find("/", 8)
+        if cut > 0 and _is_rooted(href[cut:]) and _origin_key(href[:cut]) is not None:
+            return href
+    return base.folder + href if _is_relative(href) else None
+
+
+def _join(base: str, href: str) -> str | None:
     try:
         url = ada_url.join_url(_scalars(base), _scalars(href))
     except ValueError:
@@ -218,7 +232,8 @@ def _fits_dns(host: str) -> bool:
 
 
 def _has_dns_host(url: str) -> bool:
-    return url != "" and _fits_dns(ada_url.URL(url).hostname)
+    """For a serialised http(s) URL."""
+    return _origin_key(url[: url.index("/", 8)]) is not None or _fits_dns(ada_url.URL(url).hostname)
 
 
 def _simplest_escape(match: re.Match[str]) -> str:

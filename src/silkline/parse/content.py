@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+import turbohtml.detect  # noqa: F401  registers the Encoding Standard's decoders as whatwg-*
+
 Kind = Literal["html", "xml", "other"]
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TypeVar, overload
 
-from turbohtml import Document, Element, PlainText
+from turbohtml import Document, Element, PlainText, Text
 
 from silkline.parse.selector import Selector, compile_css, compile_selector
 from silkline.url import resolve
@@ -115,7 +115,7 @@ class Queries(ABC):
             return resolve(self.base_url, value) or value
         if selector.take == "html":
             return element.html
-        return " ".join(element.to_text(_AS_READ).split())
+        return _text_of(element)
 
 
 class Node(Queries):
@@ -153,3 +153,9 @@ class Node(Queries):
 
     def __repr__(self) -> str:
         return f"<Node {self.tag} {self.text(default='')[:60]!r}>"
+
+
+def _text_of(element: Element) -> str:
+    children = len(element)
+    bare = children == 0 or (children == 1 and type(element[0]) is Text)
+    return " ".join((element.text if bare else element.to_text(_AS_READ)).split())

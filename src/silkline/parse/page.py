@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import turbohtml
@@ -113,8 +113,11 @@ class Page(Queries):
     def base_url(self) -> str:
         if self._base is None:
             self._base = self.url
-            if self.kind == "html" and (base := self.document.select_one("base[href]")):
-                self._base = resolve(self.url, base.attr("href") or "") or self.url
+            if self.kind == "html":
+                for base in self.document.select("base[href]"):
+                    if base.closest("template") is None:
+                        self._base = resolve(self.url, base.attr("href") or "") or self.url
+                        break
         return self._base
 
     def links(self) -> tuple[str, ...]:
@@ -125,8 +128,7 @@ class Page(Queries):
         if self._links is None:
             self._links = ()
             if self.kind == "html":
-                hrefs = _LINKS(self.document)
-                self._links = tuple(resolve_all(self.base_url, hrefs))  # type: ignore[arg-type]
+                self._links = tuple(resolve_all(self.base_url, _links_in(self.document)))
         return self._links
 
     def follow(
@@ -146,20 +148,22 @@ class Page(Queries):
         inside it; with ::attr(NAME) it gives that attribute. What cannot be fetched (mailto:, javascript:,
         data:, URLs over the limit) is left out, as are fragments; no match is no link, and no error.
         """
-        targets = (target,) if isinstance(target, str | Node) else target
-        hrefs = [href for one in targets for href in self._hrefs(one)]
+        if isinstance(target, str | Node):
+            hrefs = self._hrefs(target)
+        else:
+            hrefs = [href for one in target for href in self._hrefs(one)]
         return Follow(tuple(resolve_all(self.base_url, hrefs)), label, priority, extra or {})
 
     def _hrefs(self, target: str | Node) -> list[str]:
         if isinstance(target, Node):
-            return _links_of(target.element)
+            return _links_of([target.element])
         if target.startswith(_URL_STARTS):
             return [target]
         selector = compile_selector(target)
         elements = self.document.select(selector.css) if selector.css else []
         if selector.take == "attr":
             return [value for element in elements if (value := element.attr(selector.attribute)) is not None]
-        return [href for element in elements for href in _links_of(element)]
+        return _links_of(elements)
 
     @property
     def _scope(self) -> Document:
@@ -189,9 +193,23 @@ class Page(Queries):
         raise ContentError(f"{self.url} is {essence or 'binary data'}, no HTML to select from{hint}")
 
 
-def _links_of(element: Element) -> list[str]:
-    for name in ("href", "src"):
-        if (value := element.attr(name)) is not None:
-            return [value]
-    inside = (link.attr("href") for link in element.select("a[href], area[href]"))
-    return [href for href in inside if href is not None]
+def _links_in(document: Document) -> list[str]:
+    """The links of a whole document as they stand there; those in templates are not part of the page."""
+    if document.select_one("template, svg") is None:
+        return cast("list[str]", _LINKS(document))
+    links = [link for link in document.select("a, area") if link.closest("template") is None]
+    hrefs = (link.attr("href", link.attr("xlink:href")) for link in links)
+    return [href for href in hrefs if href is not None]
+
+
+def _links_of(elements: list[Element]) -> list[str]:
+    hrefs: list[str] = []
+    for element in elements:
+        href = element.attr("href")
+        if href is None:
+            href = element.attr("src")
+        if href is None:
+            hrefs += _links_of(element.select("a[href], area[href]"))
+        else:
+            hrefs.append(href)
+    return hrefs
