@@ -1,0 +1,132 @@
+"""The options that every command with a crawl has: one for each setting, and where settings come from."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from silkline.errors import SilklineError
+
+JOB = "Job and outputs"
+SPEED = "Speed and politeness"
+LIMITS = "Limits"
+SHOWN = "What is shown"
+SETUP = "Configuration"
+
+
+def _text(panel: str, metavar: str, help: str, default: str = "") -> Any:
+    # The default stands in the help only: a value here would hide what the environment and the file say.
+    note = f"{help} \\[default: {default}]" if default else help
+    return Annotated[str | None, Option(metavar=metavar, help=note, rich_help_panel=panel)]
+
+
+def _flag(panel: str, name: str, help: str) -> Any:
+    return Annotated[bool | None, Option(f"--{name}", metavar=" ", help=help, rich_help_panel=panel)]
+
+
+_OUTPUT_HELP = "Where the items go: a .jsonl, .csv, .db or .sqlite file. Can be given several times."
+
+SETTINGS: dict[str, Any] = {
+    "outputs": Annotated[
+        list[str] | None,
+        Option("--output", "-o", metavar="FILE", help=_OUTPUT_HELP, rich_help_panel=JOB),
+    ],
+    "job": _text(JOB, "NAME", "The job's name. Running the same job again resumes it."),
+    "frontier": _text(
+        JOB, "URL", "Where its requests live: sqlite:///PATH, or memory: to keep nothing.", ".silkline/JOB.db"
+    ),
+    "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
+    "strict": _flag(JOB, "strict", "Exit with 1 if there are dead letters."),
+    "concurrency": _text(SPEED, "N", "Pages at once in one process.", "64"),
+    "per_host": _text(SPEED, "N", "Requests to one host at once.", "8"),
+    "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
+    "processes": _text(SPEED, "N", "Worker processes.", "1"),
+    "timeout": _text(LIMITS, "TIME", "Time for one whole fetch.", "30s"),
+    "retries": _text(LIMITS, "N", "More visits after one that failed in a way that may pass.", "3"),
+    "max_pages": _text(LIMITS, "N", "Stop after so many pages, all runs of the job counted.", "none"),
+    "max_depth": _text(LIMITS, "N", "Follow links at most so far from where the crawl starts.", "none"),
+    "max_body": _text(LIMITS, "SIZE", "Largest body to take: 500KB, 10MB.", "32MiB"),
+    "user_agent": _text(LIMITS, "TEXT", "What the User-Agent header says.", "silkline's own"),
+    "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
+    "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
+    "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),
+    "metrics_port": _text(SHOWN, "PORT", "Serve Prometheus metrics on this port of 127.0.0.1."),
+}
+"""By setting. All give text, or None where the option is not used: `resolve` converts and checks."""
+
+Config = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Read settings from here. \\[default: silkline.toml]", rich_help_panel=SETUP),
+]
+ShowConfig = Annotated[
+    bool,
+    Option(
+        "--show-config",
+        metavar=" ",
+        help="Print each setting and where it comes from, and crawl nothing.",
+        rich_help_panel=SETUP,
+    ),
+]
+Debug = Annotated[
+    bool,
+    Option(
+        "--debug",
+        metavar=" ",
+        help="Show the traceback of an error that ends the command.",
+        rich_help_panel=SETUP,
+    ),
+]
+
+
+def with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of SETTINGS; it gets them as one mapping, `given`."""
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "given"]
+    shared = [_parameter(name, annotation, None) for name, annotation in SETTINGS.items()]
+
+    def gather(**values: Any) -> int:
+        given = {name: values.pop(name) for name in SETTINGS}
+        return command(given=given, **values)
+
+    return _presented(gather, command, _ordered(own, shared))
+
+
+def with_debug(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command --debug: an error that ends it shows its traceback, too."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+
+    def guard(*, debug: bool, **values: Any) -> int:
+        try:
+            return command(**values)
+        except SilklineError:
+            if debug:
+                traceback.print_exc()
+            raise
+
+    return _presented(guard, command, [*own, _parameter("debug", Debug, False)])
+
+
+def _ordered(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The command's own options first, those that are about configuration last."""
+    last = [p for p in own if p.name in ("config", "show_config")]
+    return [p for p in own if p not in last] + shared + last
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _presented(
+    inner: Callable[..., int], command: Callable[..., int], parameters: list[inspect.Parameter]
+) -> Callable[..., int]:
+    """`inner` with the name and documentation of `command`, and these parameters for typer to read."""
+    functools.update_wrapper(inner, command)
+    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    inner.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    inner.__annotations__ = {p.name: p.annotation for p in keywords}
+    return inner
