@@ -1,0 +1,1 @@
+"""Where items go: one file per format."""

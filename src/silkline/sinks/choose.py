@@ -1,0 +1,95 @@
+"""From the names of outputs to sinks, and from sinks to what `Frontier.commit` is given."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+
+from silkline.errors import ConfigError
+from silkline.outcome import Outcome
+from silkline.protocols import Deliver, Positions, Sink
+from silkline.sinks.csv import CsvSink, temporary
+from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.outputfile import remove, starting, told
+from silkline.sinks.sqlite import SqliteSink
+
+Columns = Sequence[str] | None
+
+KINDS: dict[str, Callable[[str, Columns], Sink]] = {
+    ".jsonl": lambda path, columns: JsonLinesSink(path),
+    ".ndjson": lambda path, columns: JsonLinesSink(path),
+    ".csv": lambda path, columns: CsvSink(path, columns),
+    ".tsv": lambda path, columns: CsvSink(path, columns, delimiter="\t"),
+    ".db": lambda path, columns: SqliteSink(path),
+    ".sqlite": lambda path, columns: SqliteSink(path),
+    ".sqlite3": lambda path, columns: SqliteSink(path),
+}
+
+
+def sink_for(path: str, *, columns: Columns = None) -> Sink:
+    """The sink for a file, by its ending. `columns`: which fields come first, where the format has columns.
+
+    Raises ConfigError for an ending that no format has.
+    """
+    make = KINDS.get(os.path.splitext(path)[1].lower())
+    if make is None:
+        raise ConfigError(f"output {path!r}: its ending names no format; known are {', '.join(KINDS)}")
+    return make(path, columns)
+
+
+def sinks_for(
+    paths: Iterable[str], *, columns: Columns = None, reserved: Iterable[str] = ()
+) -> tuple[Sink, ...]:
+    """The sinks for several files. `reserved`: files that no output may be, such as the frontier's own.
+
+    Raises ConfigError for an unknown ending, a reserved file, and a file that is named twice.
+    """
+    used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
+    sinks = []
+    for path in paths:
+        sinks.append(sink_for(path, columns=columns))
+        wrong = used.setdefault(os.path.realpath(path), "")
+        if wrong:
+            raise ConfigError(f"output {path!r} {wrong}: choose another name")
+        used[os.path.realpath(path)] = "is named twice"
+    return tuple(sinks)
+
+
+def discard(path: str) -> None:
+    """Remove an output, with what its format keeps beside it. Nothing happens where there is none.
+
+    Raises ConfigError where it is not a regular file or cannot be removed.
+    """
+    real = os.path.realpath(path)
+    with starting(), told(path):
+        if os.path.exists(real) and not stat.S_ISREG(os.stat(real).st_mode):
+            raise ConfigError(f"{path} is not a regular file and will not be removed: choose another output")
+        for victim in (*(real + suffix for suffix in ("-wal", "-shm", "-journal")), temporary(real), real):
+            remove(victim)
+
+
+def deliver_to(sinks: Sequence[Sink]) -> Deliver:
+    """Deliver the items of the outcomes to every sink."""
+
+    def deliver(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+        items = [item for outcome in outcomes for item in outcome.items]
+        if not items:
+            return positions
+        return {**positions, **{sink.name: sink.write(items, positions.get(sink.name)) for sink in sinks}}
+
+    return deliver
+
+
+def finish_all(sinks: Sequence[Sink]) -> Deliver:
+    """Let every sink give its output the last touches; also in between, if need be."""
+
+    def finish(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+        finished = dict(positions)
+        for sink in sinks:
+            position = sink.finish(positions.get(sink.name))
+            if position is not None:
+                finished[sink.name] = position
+        return finished
+
+    return finish

@@ -1,0 +1,106 @@
+"""Items of any kind -> plain records: a dict with text keys and nothing in it but what JSON can say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
+from typing import Any
+
+import msgspec
+
+from silkline.errors import ItemError
+
+KINDS = "a dict, dataclass, msgspec.Struct, attrs or pydantic object"
+
+
+def record_of(item: object) -> dict[str, Any]:
+    """Turn an item into a plain record: a new dict of None, bool, int, float, str, list and dict.
+
+    Takes mappings with text keys, dataclasses, msgspec structs (under their encoded field names), attrs
+    classes (without their private attributes) and pydantic models (`model_dump(mode="json")`), nested
+    in each other and in sequences and sets, which become lists. Dates and times become ISO 8601 text, Decimal
+    and UUID text (no digit is lost), bytes base64 text, enum members their value. NaN and the infinities
+    become None, since JSON has no word for them; a lone surrogate becomes U+FFFD, as on the web.
+
+    Raises ItemError for anything else, naming the type, and the field if it is inside of one.
+    """
+    if type(item) is dict or isinstance(item, Mapping):
+        for key in item:
+            if not isinstance(key, str):
+                raise ItemError(f"an item's field names must be text, not {_kind(key)}: {key!r:.80}")
+    try:
+        record = _plain(item)
+    except ItemError:
+        raise
+    except Exception as error:
+        raise ItemError(_reason(item, error)) from error
+    if not isinstance(record, dict):
+        raise ItemError(f"an item must be {KINDS}, not {_kind(item)}: {item!r:.80}")
+    return record
+
+
+def json_of(value: object) -> bytes:
+    """The JSON text of a record or of a value in one. Raises ItemError where JSON has no word for it."""
+    try:
+        return _encode(value)
+    except Exception as error:
+        raise ItemError(_reason(value, error)) from error
+
+
+def _plain(item: object) -> Any:
+    try:
+        return _decode(_encode(item))
+    except (UnicodeEncodeError, msgspec.DecodeError):  # lone surrogates; numbers no decoder wants to read
+        return _mended(msgspec.to_builtins(item, enc_hook=_foreign, str_keys=True))
+
+
+def _mended(value: Any) -> Any:
+    """The slow way to a plain value, for the few that do not survive a trip through JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {_mended(key): _mended(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mended(part) for part in value]
+    return value
+
+
+def _foreign(value: Any) -> Any:
+    """What msgspec does not know by itself. pydantic is only looked for where it was imported already."""
+    for kind in (str, int, float):
+        if isinstance(value, kind):  # subclasses, as other libraries return them
+            return kind(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (Sequence, Set, KeysView, ValuesView)):
+        return list(value)
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is not None and isinstance(value, pydantic.BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{_kind(value)} cannot be written")
+
+
+def _reason(item: object, error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the item contains itself, or is nested too deeply"
+    fields = item.items() if isinstance(item, Mapping) else ()
+    for name, value in fields:
+        try:
+            _encode(value)
+        except Exception as its_error:
+            return f"item field {name!r:.80}: {_line(its_error)}; turn it into text or a number first"
+    return f"{_kind(item)} as an item: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _kind(value: object) -> str:
+    return f"{'class' if isinstance(value, type) else 'an object of type'} {type(value).__qualname__}"
+
+
+_encode: Callable[[object], bytes] = msgspec.json.Encoder(enc_hook=_foreign).encode
+_decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode

@@ -1,0 +1,242 @@
+"""An SQLite table: one row per item, one column per field."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from silkline.errors import ItemError, SinkError
+from silkline.outcome import Item
+from silkline.sinks.faultpoint import reach
+from silkline.sinks.outputfile import foreign, name_of, prepare, starting, told
+from silkline.sinks.record import json_of
+
+NOTHING = "0"
+"""The position of a table without rows."""
+
+BUSY_SECONDS = 10.0
+MAX_COLUMNS = 1_000
+MAX_NAME = 200
+INTERNAL = ("_id", "_fingerprint", "_index", "_more")
+TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
+
+Row = tuple[tuple[str, ...], tuple[Any, ...]]
+"""The fields of one item and what is bound for them."""
+
+
+class SqliteSink:
+    """Items as rows of one table, made and widened as they need it.
+
+    Rows are numbered (`_id`) in the order of their commits and the position is the last number that counts:
+    rows behind it belong to a commit that never happened, and the next write deletes them. A page's
+    rows are replaced as a whole, by its fingerprint; (`_fingerprint`, `_index`) is unique.
+
+    A column is declared INTEGER, REAL or TEXT after the first value that is not None, and SQLite's column
+    affinity applies to what comes later. Booleans are 0 and 1, nested values JSON text, integers beyond 64
+    bits text, NaN and infinities NULL. A field whose name SQLite would take for another column's (it
+    ignores the case of a-z) gets a checksum behind its name. Beyond 1,000 columns, and for names over 200
+    characters, fields go into the column `_more`, as JSON.
+    """
+
+    def __init__(self, path: str, table: str = "items") -> None:
+        self.name = name_of(path) if table == "items" else f"{name_of(path)}#{table}"
+        self._shown = path
+        self._path = os.path.realpath(path)
+        self._table = quoted(table)
+        self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None
+        self._columns: dict[str, str | None] = {}
+
+    def open(self, position: str | None) -> None:
+        with starting(), self._told():
+            prepare(self._path, self._shown)
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+            size = os.path.getsize(self._path)
+            if size and position is None:
+                raise SinkError(foreign(self._shown))
+            if not size and position not in (None, NOTHING):
+                raise FileNotFoundError(self._path)
+            self.write((), position)
+
+    def encode(self, item: Mapping[str, Any]) -> Row:
+        try:
+            return tuple(item), tuple([_bound(value) for value in item.values()])
+        except UnicodeEncodeError as error:
+            raise ItemError(f"text with a lone surrogate cannot be written as UTF-8: {error}") from error
+
+    def write(self, items: Sequence[Item], position: str | None) -> str:
+        with self._told():
+            if items or os.path.getsize(self._path):
+                return self._replace(items, int(position or NOTHING))
+        return NOTHING  # the database is made by the first item: until then an empty file is nobody's
+
+    def finish(self, position: str | None) -> str:
+        reach("before-finish")
+        with self._told():
+            written = self._replace((), int(position or NOTHING))
+            # Everything into the one file, as far as no reader is in the way.
+            self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return written
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._file = os.stat(self._path)
+            # Used in the frontier's thread, closed in another one, never in two at once.
+            self._connection = sqlite3.connect(
+                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            self._connection.execute("PRAGMA synchronous = FULL")
+        return self._connection
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        db = self._connected()
+        if self._file is None or not os.path.samestat(os.stat(self._path), self._file):
+            raise SinkError(
+                f"{self._shown} was replaced by another file while the crawl was writing it: "
+                "put the original back and run the same command again, or start over with --fresh"
+            )
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield db
+            db.execute("COMMIT")
+        except BaseException:
+            self._columns = {}  # columns added in here are gone again
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _replace(self, items: Sequence[Item], committed: int) -> str:
+        with self._transaction() as db:
+            if not committed:
+                db.execute(
+                    f"CREATE TABLE IF NOT EXISTS {self._table} (_id INTEGER PRIMARY KEY, "
+                    "_fingerprint INTEGER NOT NULL, _index INTEGER NOT NULL, _more TEXT, "
+                    "UNIQUE (_fingerprint, _index))"
+                )
+            db.execute(f"DELETE FROM {self._table} WHERE _id > ?", (committed,))
+            self._insert(db, items, committed + 1)
+            if items:
+                reach("mid-write")
+        if items:
+            reach("after-write")
+        return str(committed + len(items))
+
+    def _insert(self, db: sqlite3.Connection, items: Sequence[Item], first_id: int) -> None:
+        pages = {item.fingerprint for item in items}
+        db.executemany(f"DELETE FROM {self._table} WHERE _fingerprint = ?", [(page,) for page in pages])
+        numbered = zip(itertools.count(first_id), items, strict=False)
+        for fields, group in itertools.groupby(numbered, key=lambda row: row[1].data[self.name][0]):
+            keys, rows = [], []
+            for number, item in group:
+                keys.append((number, item.fingerprint, item.index))
+                rows.append(item.data[self.name][1])
+            self._add_columns(db, fields, rows)
+            columns, values = self._placed(fields, rows)
+            names = "".join(f", {quoted(column)}" for column in columns)
+            db.executemany(
+                f"INSERT INTO {self._table} (_id, _fingerprint, _index{names}) "
+                f"VALUES (?, ?, ?{', ?' * len(columns)})",
+                [(*key, *row) for key, row in zip(keys, values, strict=True)],
+            )
+
+    def _placed(
+        self, fields: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """The columns for these fields and the rows fit for them: what has no column goes into `_more`."""
+        homes = [(place, column) for place, field in enumerate(fields) if (column := self._columns[field])]
+        if len(homes) == len(fields):
+            return [column for _, column in homes], rows
+        rest = [(place, field) for place, field in enumerate(fields) if not self._columns[field]]
+        placed = []
+        for row in rows:
+            more = json_of({field: row[place] for place, field in rest}).decode()
+            placed.append((*(row[place] for place, _ in homes), more))
+        return [*(column for _, column in homes), "_more"], placed
+
+    def _add_columns(
+        self, db: sqlite3.Connection, fields: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Have a column for every field; other processes add some, too, and none is ever dropped."""
+        if all(field in self._columns for field in fields):
+            return
+        present = [row[1] for row in db.execute(f"PRAGMA table_info({self._table})")]
+        taken = {folded(name): name if name not in INTERNAL else "" for name in present}
+        for place, field in enumerate(fields):
+            if field in self._columns:
+                continue
+            column = self._columns[field] = column_for(field, taken)
+            if column and folded(column) not in taken:
+                value = next((row[place] for row in rows if row[place] is not None), None)
+                kind = TYPES.get(type(value), "")
+                db.execute(f"ALTER TABLE {self._table} ADD COLUMN {quoted(column)} {kind}")
+                taken[folded(column)] = column
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            with told(self._shown):
+                yield
+        except sqlite3.Error as error:
+            raise SinkError(_line(self._shown, error)) from error
+
+
+def column_for(field: str, taken: Mapping[bytes, str]) -> str | None:
+    """The column of a field: its own name, or that with a checksum where another column has it already.
+
+    Follows from the columns that the table has, since it must come out the same in every process and run.
+    None where the field has to go into `_more`. `taken`: columns by folded name, "" for internal ones.
+    """
+    alias = f"{field}_{zlib.crc32(field.encode()):08x}"
+    for column in (field, alias):
+        owner = taken.get(folded(column))
+        if owner == column:
+            return column
+        usable = 0 < len(column) <= MAX_NAME and "\0" not in column
+        if owner is None and usable and len(taken) < MAX_COLUMNS:
+            return column
+    return None
+
+
+def folded(name: str) -> bytes:
+    """Names that SQLite holds for the same are equal: ASCII letters without their case."""
+    return name.encode().lower()
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _bound(value: Any) -> Any:
+    if isinstance(value, str):
+        value.encode()
+        return value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    return json_of(value).decode()
+
+
+def _line(shown: str, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return f"disk full while writing {shown}; nothing is lost, free space and run the same command again"
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{shown} is not an SQLite database: choose another name, or start over with --fresh"
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"{shown} is locked by another program: end that and run the same command again"
+    return f"cannot write {shown}: {error}; nothing is lost, mend it and run the same command again"
