@@ -19,7 +19,9 @@ _VAGUE = frozenset({"text/plain", "application/octet-stream", "binary/octet-stre
 _SNIFFED = 1_445
 """Bytes that are looked at (MIME Sniffing Standard, resource header)."""
 
-_charset = re.compile(r""";\s*charset\s*=\s*("([^"]*)|[^\s;"]+)""", re.I).search
+_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_essence = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|$)").match
+_charset = re.compile(r""";\s*charset\s*=\s*(?:"([^"]*)|([^\s;"]+))""", re.I).search
 _binary = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]").search
 _html_start = re.compile(
     rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!--|(?:!doctype\s+html|html|head|body|title|meta|link|script|style"
@@ -41,12 +43,10 @@ class MediaType(NamedTuple):
 @lru_cache(maxsize=256)
 def media_type(header: str | None) -> MediaType:
     """Read a Content-Type header."""
-    if not header:
-        return MediaType("", None)
-    essence = header.partition(";")[0].strip().lower()
-    match = _charset(header)
-    label = (match[2] if match[2] is not None else match[1]).strip() if match else ""
-    return MediaType(essence, label or None)
+    essence = _essence(header or "")
+    charset = _charset(header or "")
+    label = (charset[1] or charset[2] or "").strip() if charset else None
+    return MediaType(essence[1].lower() if essence else "", label or None)
 
 
 def kind_of(essence: str, body: bytes) -> Kind:

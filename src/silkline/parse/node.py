@@ -7,7 +7,7 @@ from typing import TypeVar, overload
 
 from turbohtml import Document, Element, PlainText, Text
 
-from silkline.parse.selector import Selector, compile_css, compile_selector
+from silkline.parse.selector import Selector, compile_elements, compile_selector
 from silkline.url import resolve
 
 T = TypeVar("T")
@@ -15,6 +15,7 @@ T = TypeVar("T")
 LINK_ATTRIBUTES = frozenset({"href", "src"})
 """Attributes whose values come out as absolute URLs."""
 
+_ITSELF = Selector("")
 _AS_READ = PlainText(layout="strict", bullet="", table_cell_separator=" ")
 
 
@@ -54,11 +55,11 @@ class Queries(ABC):
     def css(self, selector: str) -> list[Node]:
         """All matching elements below this one."""
         page = self._page
-        return [Node(element, page) for element in self._scope.select(compile_css(selector))]
+        return [Node(element, page) for element in self._scope.select(compile_elements(selector).css)]
 
     def one(self, selector: str) -> Node | None:
         """The first matching element below this one."""
-        element = self._scope.select_one(compile_css(selector))
+        element = self._scope.select_one(compile_elements(selector).css)
         return None if element is None else Node(element, self._page)
 
     @overload
@@ -82,7 +83,7 @@ class Queries(ABC):
     def text(self, css: str | None = None, *, default: T) -> str | T: ...
     def text(self, css: str | None = None, *, default: object = None) -> object:
         """The text of the first match, or of all of this."""
-        return self._first(Selector(compile_css(css) if css else "", "text"), default)
+        return self._first(compile_elements(css) if css else _ITSELF, default)
 
     @overload
     def html(self, css: str | None = None) -> str | None: ...
@@ -90,7 +91,7 @@ class Queries(ABC):
     def html(self, css: str | None = None, *, default: T) -> str | T: ...
     def html(self, css: str | None = None, *, default: object = None) -> object:
         """The HTML of the first match, its own tag included, or of all of this."""
-        return self._first(Selector(compile_css(css) if css else "", "html"), default)
+        return self._first(Selector(compile_elements(css).css if css else "", "html"), default)
 
     @overload
     def attr(self, css_or_name: str, name: str | None = None) -> str | None: ...
@@ -100,7 +101,7 @@ class Queries(ABC):
         """`attr("href")` of this element, or `attr("a.next", "href")` of the first match."""
         if name is None:
             return self._first(Selector("", "attr", css_or_name.lower()), default)
-        return self._first(Selector(compile_css(css_or_name), "attr", name.lower()), default)
+        return self._first(Selector(compile_elements(css_or_name).css, "attr", name.lower()), default)
 
     def _first(self, selector: Selector, default: object) -> object:
         element = self._scope.select_one(selector.css) if selector.css else self._element
@@ -115,7 +116,7 @@ class Queries(ABC):
             return resolve(self.base_url, value) or value
         if selector.take == "html":
             return element.html
-        return _text_of(element)
+        return text_of(element)
 
 
 class Node(Queries):
@@ -155,7 +156,8 @@ class Node(Queries):
         return f"<Node {self.tag} {self.text(default='')[:60]!r}>"
 
 
-def _text_of(element: Element) -> str:
+def text_of(element: Element) -> str:
+    """The text of an element as Queries has it."""
     children = len(element)
     bare = children == 0 or (children == 1 and type(element[0]) is Text)
     return " ".join((element.text if bare else element.to_text(_AS_READ)).split())

@@ -11,15 +11,16 @@ import turbohtml
 from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
-from silkline.parse.content import Kind, decode, kind_of, media_type, text_charset
-from silkline.parse.node import Node, Queries
+from silkline.parse.content import Kind, MediaType, decode, kind_of, media_type, text_charset
+from silkline.parse.node import Node, Queries, text_of
 from silkline.parse.selector import compile_selector
 from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
 from silkline.url import resolve, resolve_all
 
 _LINKS = turbohtml.XPath("//a/@href | //area/@href")
-_URL_STARTS = ("http://", "https://", "/", "?", "./", "../", "#")
+_URL_STARTS = ("http://", "https://", "/", "?", "./", "../")
+_TITLE = "title:not(svg title)"
 
 
 class Page(Queries):
@@ -28,12 +29,13 @@ class Page(Queries):
     See Queries for `css`, `one`, `get`, `get_all`, `text`, `html` and `attr`.
     """
 
-    __slots__ = ("_base", "_document", "_kind", "_links", "response")
+    __slots__ = ("_base", "_document", "_kind", "_links", "_media_type", "response")
 
     def __init__(self, response: Response) -> None:
         self.response = response
         self._document: Document | None = None
         self._kind: Kind | None = None
+        self._media_type: MediaType | None = None
         self._base: str | None = None
         self._links: tuple[str, ...] | None = None
 
@@ -71,10 +73,17 @@ class Page(Queries):
         return self.response.header(name)
 
     @property
+    def media_type(self) -> MediaType:
+        """What the Content-Type header says: essence ("text/html") and charset."""
+        if self._media_type is None:
+            self._media_type = media_type(self.header("content-type"))
+        return self._media_type
+
+    @property
     def kind(self) -> Kind:
         """How the body is parsed: "html", "xml" or, for anything else, "other"."""
         if self._kind is None:
-            self._kind = kind_of(media_type(self.header("content-type")).essence, self.body)
+            self._kind = kind_of(self.media_type.essence, self.body)
         return self._kind
 
     @property
@@ -95,12 +104,13 @@ class Page(Queries):
         """
         if self.kind == "html":
             return decode(self.body, self.document.encoding or "utf-8")
-        return decode(self.body, text_charset(self.body, media_type(self.header("content-type")).charset))
+        return decode(self.body, text_charset(self.body, self.media_type.charset))
 
     @property
     def title(self) -> str | None:
-        """The text of the first <title>."""
-        return self.text("title")
+        """The text of the first <title> that is not one of a picture (SVG); None for what is no document."""
+        element = None if self.kind == "other" else self.document.select_one(_TITLE)
+        return None if element is None else text_of(element)
 
     def json(self) -> Any:
         """The body read as JSON (UTF-8, RFC 8259). Raises ContentError if it is not."""
@@ -141,7 +151,7 @@ class Page(Queries):
     ) -> Follow:
         """Links to follow, to be yielded by the handler.
 
-        target: a URL, absolute or relative, if it starts with http://, https://, /, ?, #, ./ or ../; any
+        target: a URL, absolute or relative, if it starts with http://, https://, /, ?, ./ or ../; any
             other string is a CSS selector; or an element, or several of all these.
 
         A matched element gives its own href or src; one that has neither, such as li.next, gives the links
@@ -178,7 +188,7 @@ class Page(Queries):
         return self
 
     def _parse(self) -> Document:
-        essence, charset = media_type(self.header("content-type"))
+        essence, charset = self.media_type
         if self.kind == "html":
             try:
                 return turbohtml.parse(self.body, encoding=charset, positions=False)
@@ -195,7 +205,7 @@ class Page(Queries):
 
 def _links_in(document: Document) -> list[str]:
     """The links of a whole document as they stand there; those in templates are not part of the page."""
-    if document.select_one("template, svg") is None:
+    if document.select_one("template") is None and document.select_one("svg") is None:
         return cast("list[str]", _LINKS(document))
     links = [link for link in document.select("a, area") if link.closest("template") is None]
     hrefs = (link.attr("href", link.attr("xlink:href")) for link in links)

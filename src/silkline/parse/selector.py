@@ -52,12 +52,12 @@ def check_selector(text: str) -> None:
     compile_selector(text)
 
 
-def compile_css(text: str) -> str:
+def compile_elements(text: str) -> Selector:
     """Read a selector of elements. Raises SelectorError also for one with a pseudo-element."""
     selector = compile_selector(text)
     if selector.take != "element":
-        raise SelectorError(f"selector {text!r}: a pseudo-element names a value, elements are asked for here")
-    return selector.css
+        raise SelectorError(f"selector {text!r}: elements are asked for here; leave out its pseudo-element")
+    return selector
 
 
 def _check_css(css: str, text: str) -> None:
