@@ -7,7 +7,7 @@ from typing import TypeVar, overload
 
 from turbohtml import Document, Element, PlainText, Text
 
-from silkline.parse.selector import Selector, compile_elements, compile_selector
+from silkline.parse.selector import Selector, compile_css, compile_selector
 from silkline.url import resolve
 
 T = TypeVar("T")
@@ -55,11 +55,11 @@ class Queries(ABC):
     def css(self, selector: str) -> list[Node]:
         """All matching elements below this one."""
         page = self._page
-        return [Node(element, page) for element in self._scope.select(compile_elements(selector).css)]
+        return [Node(element, page) for element in self._scope.select(compile_css(selector).css)]
 
     def one(self, selector: str) -> Node | None:
         """The first matching element below this one."""
-        element = self._scope.select_one(compile_elements(selector).css)
+        element = self._scope.select_one(compile_css(selector).css)
         return None if element is None else Node(element, self._page)
 
     @overload
@@ -83,7 +83,7 @@ class Queries(ABC):
     def text(self, css: str | None = None, *, default: T) -> str | T: ...
     def text(self, css: str | None = None, *, default: object = None) -> object:
         """The text of the first match, or of all of this."""
-        return self._first(compile_elements(css) if css else _ITSELF, default)
+        return self._first(compile_css(css) if css else _ITSELF, default)
 
     @overload
     def html(self, css: str | None = None) -> str | None: ...
@@ -91,7 +91,7 @@ class Queries(ABC):
     def html(self, css: str | None = None, *, default: T) -> str | T: ...
     def html(self, css: str | None = None, *, default: object = None) -> object:
         """The HTML of the first match, its own tag included, or of all of this."""
-        return self._first(Selector(compile_elements(css).css if css else "", "html"), default)
+        return self._first(Selector(compile_css(css).css if css else "", "html"), default)
 
     @overload
     def attr(self, css_or_name: str, name: str | None = None) -> str | None: ...
@@ -101,7 +101,7 @@ class Queries(ABC):
         """`attr("href")` of this element, or `attr("a.next", "href")` of the first match."""
         if name is None:
             return self._first(Selector("", "attr", css_or_name.lower()), default)
-        return self._first(Selector(compile_elements(css_or_name).css, "attr", name.lower()), default)
+        return self._first(Selector(compile_css(css_or_name).css, "attr", name.lower()), default)
 
     def _first(self, selector: Selector, default: object) -> object:
         element = self._scope.select_one(selector.css) if selector.css else self._element

@@ -52,7 +52,7 @@ def check_selector(text: str) -> None:
     compile_selector(text)
 
 
-def compile_elements(text: str) -> Selector:
+def compile_css(text: str) -> Selector:
     """Read a selector of elements. Raises SelectorError also for one with a pseudo-element."""
     selector = compile_selector(text)
     if selector.take != "element":
