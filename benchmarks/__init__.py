@@ -1,0 +1,1 @@
+"""Measurements of silkline beside other crawlers; see README.md."""

@@ -1,0 +1,32 @@
+"""silkline through its public API, everything durable.
+
+Usage: silkline_crawl.py list|site|heavy URLS OUT [PROCESSES]
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from silkline import Crawler
+
+workload, urls, out = sys.argv[1:4]
+processes = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+
+crawler = Crawler(
+    "bench", outputs=[out], frontier=f"sqlite:///{out}.db", concurrency=100, per_host=100, quiet=True
+)
+
+
+@crawler.handler
+def page(page):
+    yield {"url": page.url, "title": page.text("title"), "price": page.text("span.price")}
+    if workload == "site":
+        yield page.follow("a")
+    elif workload == "heavy":
+        page.links()
+
+
+started = time.perf_counter()
+crawler.run(Path(urls), processes=processes)
+print(json.dumps({"seconds": time.perf_counter() - started}))
