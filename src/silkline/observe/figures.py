@@ -60,7 +60,11 @@ def causes(numbers: Mapping[str, int], limit: int | None = None) -> list[tuple[s
     return [*head, ("other", sum(number for _, number in rest))]
 
 
+def printable(text: str) -> str:
+    """Text from the network must not move the cursor: a space for each character that is not printable."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 def one_line(text: str, limit: int = 500) -> str:
-    """Safe to print: text from the network must neither move the cursor nor fill the screen."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if c.isprintable() else " " for c in cut).strip()
+    """Printable, and not so long that it fills the screen."""
+    return printable(text if len(text) <= limit else text[: limit - 1] + "…").strip()

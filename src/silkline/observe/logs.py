@@ -170,5 +170,5 @@ def _make_printable(_: Any, __: str, entry: EventDict) -> EventDict:
     for key, value in entry.items():
         if isinstance(value, str):
             rows = value.splitlines() if key == "exception" else [value]
-            entry[key] = "\n".join(figures.one_line(row) for row in rows)
+            entry[key] = "\n".join(map(figures.printable, rows))
     return entry

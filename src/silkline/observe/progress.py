@@ -31,8 +31,18 @@ _PHASES: dict[Phase, tuple[str, str]] = {
 }
 
 
+class StderrConsole(Console):
+    """Writes to stderr; once nobody reads that, falls silent, where a plain one would end the program."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class Progress:
-    """Shows snapshots on `console`, which should write to stderr so that stdout stays the user's.
+    """Shows snapshots on `console`: a StderrConsole, so that stdout stays the user's.
 
     On a terminal it is a live display that goes away at the end; elsewhere a line after 2 s, then every
     5 s and at each change of phase; with `quiet` nothing. Once the console cannot be written to any more
@@ -95,7 +105,7 @@ class Progress:
     def _write(self, write: Callable[[], object]) -> None:
         try:
             write()
-        except (OSError, SystemExit):  # rich turns a closed pipe into SystemExit
+        except OSError:
             self._silent = True
 
 
@@ -110,7 +120,8 @@ def line(snapshot: Snapshot, trend: Trend) -> str:
     ahead = trend.ahead(snapshot)
     if stats is not None and snapshot.phase == "crawling":
         parts.append(f"ETA {_eta(ahead)}")
-    return f"{snapshot.job} {figures.elapsed(snapshot.seconds)} {_state(snapshot)}: {', '.join(parts)}"
+    job = figures.one_line(snapshot.job)
+    return f"{job} {figures.elapsed(snapshot.seconds)} {_state(snapshot)}: {', '.join(parts)}"
 
 
 def render(snapshot: Snapshot, trend: Trend, width: int, *, ascii_only: bool = False) -> RenderableType:
@@ -177,6 +188,8 @@ def _bar(ahead: Ahead, width: int) -> RenderableType:
         finished_style="green",
     )
     row = Table.grid()
+    row.add_column(no_wrap=True)
+    row.add_column(no_wrap=True, overflow="ellipsis")
     row.add_row(bar, text)
     return row
 
