@@ -114,7 +114,7 @@ def report_of(
 
 def lines(report: Report) -> list[str]:
     """As plain text."""
-    text = [f"{report.job}: {_heading(report)[0]}"]
+    text = [f"{figures.one_line(report.job)}: {_heading(report)[0]}"]
     text += [f"  {label:<9} {value}" for label, value in _rows(report)]
     text += [f"  ! {warning}" for warning in _warnings(report)]
     return [*text, *(f"  > {step}" for step in next_steps(report))]
@@ -132,7 +132,7 @@ def render(report: Report) -> RenderableType:
         table.add_row(Text("  warning", style="yellow"), Text(warning, style="yellow"))
     for step in next_steps(report):
         table.add_row(Text("  next", style="cyan"), Text(step, style="cyan"))
-    return Group(Text.assemble((report.job, "bold"), " ", (heading, style)), table)
+    return Group(Text.assemble((figures.one_line(report.job), "bold"), " ", (heading, style)), table)
 
 
 def next_steps(report: Report) -> list[str]:
