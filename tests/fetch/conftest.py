@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from raw_server import RawServer, Script
+from raw_server import RawServer, Script, Serve
+from site_of_pages import Engine, MockSite, OpenSite, Pages, ServedSite, Site
 
 from silkline.fetch.http import HttpFetcher
-
-Serve = Callable[..., Awaitable[RawServer]]
 
 
 @pytest.fixture
@@ -30,18 +30,40 @@ async def serve() -> AsyncIterator[Serve]:
         await server.stop()
 
 
-@pytest.fixture
-async def http() -> AsyncIterator[Callable[..., HttpFetcher]]:
-    """Make HttpFetchers that are closed after the test."""
-    fetchers: list[HttpFetcher] = []
+ENGINES: dict[str, Engine] = {"http": HttpFetcher}
+"""Every fetcher that speaks to the network; the parity suite runs over each."""
 
-    def make(**options: object) -> HttpFetcher:
-        fetchers.append(HttpFetcher(**options))  # type: ignore[arg-type]
+
+@pytest.fixture(params=ENGINES)
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+    """Make fetchers with the options given; they are closed after the test."""
+    fetchers: list[Any] = []
+
+    def make(**options: Any) -> Any:
+        fetchers.append(ENGINES[request.param](**options))
         return fetchers[-1]
 
     yield make
     for fetcher in fetchers:
         await fetcher.close()
+
+
+@pytest.fixture(params=[*ENGINES, "mock"])
+async def open_site(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator[OpenSite]:
+    """`await open_site(pages)`: the pages over a socket, for each engine, and in a MockFetcher."""
+    sites: list[Site] = []
+
+    async def start(pages: Pages, **options: Any) -> Site:
+        if request.param == "mock":
+            site: Site = MockSite(pages, **options)
+        else:
+            site = ServedSite(await serve(), ENGINES[request.param](**options), pages)
+        sites.append(site)
+        return site
+
+    yield start
+    for site in sites:
+        await site.fetcher.close()
 
 
 @pytest.fixture(scope="session")

@@ -85,6 +85,10 @@ class RawServer:
             await answer(writer)
 
 
+Serve = Callable[..., Awaitable[RawServer]]
+"""What the fixture `serve` gives."""
+
+
 def answer_of(status: int, headers: Mapping[str, str], body: bytes) -> bytes:
     """A well-formed response; headers as given, Content-Length added."""
     lines = [f"HTTP/1.1 {status} Any", *(f"{name}: {value}" for name, value in headers.items())]

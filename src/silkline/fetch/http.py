@@ -39,7 +39,8 @@ a connection that is just closing is lost."""
 _CODING_OVERHEAD = 65_536
 """Incompressible data grows a little when coded; so much more may come over the wire than `max_body`."""
 _REDIRECT_BODY = 65_536
-"""Bytes of a redirect's body that are read to keep its connection; a longer one costs the connection."""
+_REDIRECT_WAIT = 1.0
+"""Bytes of a redirect's body, and seconds, that keeping its connection is worth."""
 
 
 class HttpFetcher:
@@ -154,7 +155,7 @@ class HttpFetcher:
                 headers = {**headers, "Authorization": authorization}
         return await session.request(
             request.method,
-            yarl.URL(url, encoded=True),
+            _yarl(url),
             headers=headers or None,
             data=request.body,
             allow_redirects=False,
@@ -189,18 +190,26 @@ class HttpFetcher:
         return body.join(), size
 
 
+def _yarl(url: str) -> yarl.URL:
+    if url.endswith("?") and url.find("?") == len(url) - 1:
+        # yarl drops an empty query, which is not the same resource; as the end of the path it is sent.
+        scheme, _, rest = url.partition("://")
+        authority, _, path = rest.partition("/")
+        return yarl.URL.build(scheme=scheme, authority=authority, path=f"/{path}", encoded=True)
+    return yarl.URL(url, encoded=True)
+
+
 async def _skip(response: aiohttp.ClientResponse) -> int:
     """Read past a redirect's body. Where it is long, slow or broken the connection goes, not the redirect."""
-    size = 0
     content = response.content
+    size = 0
     try:
-        while not content.at_eof():
-            size += len(await content.readany())
-            if size > _REDIRECT_BODY:
-                break
-        else:
-            return size
-    except aiohttp.ClientError:
+        async with asyncio.timeout(_REDIRECT_WAIT):
+            while size <= _REDIRECT_BODY:
+                if content.at_eof():
+                    return size
+                size += len(await content.readany())
+    except (aiohttp.ClientError, TimeoutError):
         pass
     response.close()
     return size

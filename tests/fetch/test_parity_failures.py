@@ -1,81 +1,69 @@
-"""HttpFetcher against servers that behave and misbehave."""
+"""One error tree for every engine: each way to fail is one class."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import ssl
-from collections.abc import Callable
+import tracemalloc
+import zlib
+from typing import Any
 
+import brotli
 import pytest
-from conftest import Serve
-from raw_server import answer_of, drip, then_close, then_reset, then_stall
+from backports import zstd
+from raw_server import Script, Serve, answer_of, drip, then_close, then_reset, then_stall
+from site_of_pages import Engine
 
 from silkline.errors import (
+    BadUrlError,
+    BlockedError,
     ConnectError,
+    DecodeError,
     DnsError,
     FetchTimeout,
     ProtocolError,
     TlsError,
     TooLargeError,
 )
-from silkline.fetch.http import HttpFetcher
 from silkline.request import Request
 
-Http = Callable[..., HttpFetcher]
+PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress}
 
 
-async def test_a_page_comes_back_with_its_bytes_and_headers(serve: Serve, http: Http) -> None:
-    server = await serve({"/": answer_of(200, {"X-One": "1", "Content-Type": "text/html"}, b"<p>\xff")})
-    request = Request(server.url())
-    response = await http().fetch(request)
-    assert (response.status, response.body, response.wire_bytes) == (200, b"<p>\xff", 4)
-    assert response.headers[:2] == ((b"X-One", b"1"), (b"Content-Type", b"text/html"))
-    assert (response.url, response.request, response.history) == (request.url, request, ())
-    assert 0 < response.timings.first_byte <= response.timings.total < 30
-    assert response.http_version == "1.1"
-
-
-async def test_connections_are_kept_and_reused(serve: Serve, http: Http) -> None:
-    server = await serve({"/": answer_of(200, {}, b"x" * 300_000)})
-    fetcher = http()
-    for _ in range(3):
-        await fetcher.fetch(Request(server.url()))
-    assert server.connections == 1
-
-
-async def test_a_refused_connection_is_a_connect_error(http: Http) -> None:
+async def test_a_refused_connection_is_a_connect_error(engine: Engine) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
         with pytest.raises(ConnectError) as caught:
-            await http().fetch(Request(f"http://127.0.0.1:{port}/"))
+            await engine().fetch(Request(f"http://127.0.0.1:{port}/"))
     assert f"127.0.0.1:{port}" in str(caught.value)
     assert caught.value.__cause__ is not None
 
 
-async def test_an_unknown_name_is_a_dns_error(http: Http) -> None:
+async def test_an_unknown_name_is_a_dns_error(engine: Engine) -> None:
     with pytest.raises(DnsError):
-        await http().fetch(Request("http://no-such-host.invalid/"))
+        await engine().fetch(Request("http://no-such-host.invalid/"))
 
 
-async def test_names_of_the_hosts_file_resolve(serve: Serve, http: Http) -> None:
+async def test_names_of_the_hosts_file_resolve(serve: Serve, engine: Engine) -> None:
     server = await serve({"/": answer_of(200, {}, b"here")})
-    response = await http().fetch(Request(f"http://localhost:{server.port}/"))
+    response = await engine().fetch(Request(f"http://localhost:{server.port}/"))
     assert response.body == b"here"
 
 
 async def test_an_untrusted_certificate_is_a_tls_error(
-    serve: Serve, http: Http, tls_context: ssl.SSLContext
+    serve: Serve, engine: Engine, tls_context: ssl.SSLContext
 ) -> None:
     server = await serve({"/": answer_of(200, {}, b"secret")}, tls=tls_context)
     with pytest.raises(TlsError):
-        await http().fetch(Request(server.url()))
+        await engine().fetch(Request(server.url()))
     assert server.heads == []
-    assert (await http(verify=False).fetch(Request(server.url()))).body == b"secret"
+    assert (await engine(verify=False).fetch(Request(server.url()))).body == b"secret"
 
 
-async def test_tls_spoken_to_a_plain_server_is_a_tls_error(http: Http) -> None:
+async def test_tls_spoken_to_a_plain_server_is_a_tls_error(engine: Engine) -> None:
     async def complain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -84,7 +72,7 @@ async def test_tls_spoken_to_a_plain_server_is_a_tls_error(http: Http) -> None:
     async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(TlsError):
-            await http().fetch(Request(f"https://127.0.0.1:{port}/"))
+            await engine().fetch(Request(f"https://127.0.0.1:{port}/"))
 
 
 @pytest.mark.parametrize(
@@ -98,16 +86,16 @@ async def test_tls_spoken_to_a_plain_server_is_a_tls_error(http: Http) -> None:
     ids=["no answer", "half a body", "dripping body", "dripping headers"],
 )
 async def test_every_slowness_ends_in_a_timeout_with_its_phase(
-    serve: Serve, http: Http, script: object, phase: str
+    serve: Serve, engine: Engine, script: Script, phase: str
 ) -> None:
     server = await serve({"/": script})
-    fetcher = http(timeout=0.9, read_timeout=0.4)
+    fetcher = engine(timeout=0.9, read_timeout=0.4)
     with pytest.raises(FetchTimeout) as caught:
         await fetcher.fetch(Request(server.url()))
     assert caught.value.phase == phase
 
 
-async def test_a_server_that_never_accepts_is_a_connect_timeout(http: Http) -> None:
+async def test_a_server_that_never_accepts_is_a_connect_timeout(engine: Engine) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -118,7 +106,7 @@ async def test_a_server_that_never_accepts_is_a_connect_timeout(http: Http) -> N
             filler.connect_ex(address)
         await asyncio.sleep(0.1)
         with pytest.raises(FetchTimeout) as caught:
-            await http(connect_timeout=0.5).fetch(Request(f"http://127.0.0.1:{address[1]}/"))
+            await engine(connect_timeout=0.5).fetch(Request(f"http://127.0.0.1:{address[1]}/"))
         for filler in fillers:
             filler.close()
     assert caught.value.phase == "connect"
@@ -152,16 +140,16 @@ async def test_a_server_that_never_accepts_is_a_connect_timeout(http: Http) -> N
     ],
 )
 async def test_what_is_no_complete_http_message_is_a_protocol_error(
-    serve: Serve, http: Http, script: object
+    serve: Serve, engine: Engine, script: Script
 ) -> None:
     server = await serve({"/": script})
     with pytest.raises(ProtocolError) as caught:
-        await http(timeout=10).fetch(Request(server.url()))
+        await engine(timeout=10).fetch(Request(server.url()))
     assert caught.value.__cause__ is not None
     assert "\n" not in str(caught.value)
 
 
-async def test_a_body_over_the_limit_is_refused(serve: Serve, http: Http) -> None:
+async def test_a_body_over_the_limit_is_refused(serve: Serve, engine: Engine) -> None:
     server = await serve(
         {
             "/exact": answer_of(200, {}, b"x" * 1000),
@@ -170,14 +158,14 @@ async def test_a_body_over_the_limit_is_refused(serve: Serve, http: Http) -> Non
             "/endless": drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5000, 0),
         }
     )
-    fetcher = http(max_body=1000, timeout=10)
+    fetcher = engine(max_body=1000, timeout=10)
     assert len((await fetcher.fetch(Request(server.url("/exact")))).body) == 1000
     for target in ("/long", "/promised", "/endless"):
         with pytest.raises(TooLargeError, match="1000"):
             await fetcher.fetch(Request(server.url(target)))
 
 
-async def test_large_headers_pass_and_huge_ones_are_refused(serve: Serve, http: Http) -> None:
+async def test_large_headers_pass_and_huge_ones_are_refused(serve: Serve, engine: Engine) -> None:
     many = {f"X-{number}": "y" for number in range(200)}
     server = await serve(
         {
@@ -187,7 +175,7 @@ async def test_large_headers_pass_and_huge_ones_are_refused(serve: Serve, http: 
             "/endless": drip(b"HTTP/1.1 200 OK\r\n", b"X: " + b"y" * 5000 + b"\r\n", 0),
         }
     )
-    fetcher = http(timeout=10)
+    fetcher = engine(timeout=10)
     assert (await fetcher.fetch(Request(server.url("/large")))).body == b"large"
     assert (await fetcher.fetch(Request(server.url("/many")))).body == b"many"
     for target in ("/huge", "/endless"):
@@ -195,10 +183,69 @@ async def test_large_headers_pass_and_huge_ones_are_refused(serve: Serve, http: 
             await fetcher.fetch(Request(server.url(target)))
 
 
-async def test_a_cancelled_fetch_is_cancelled_and_nothing_else(serve: Serve, http: Http) -> None:
+async def test_a_cancelled_fetch_is_cancelled_and_nothing_else(serve: Serve, engine: Engine) -> None:
     server = await serve({"/": then_stall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")})
-    task = asyncio.create_task(http().fetch(Request(server.url())))
+    task = asyncio.create_task(engine().fetch(Request(server.url())))
     await server.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("url", ["http://", "no scheme", "http://[::1/", "http://h:99999/"])
+async def test_what_is_no_url_is_a_bad_url(engine: Engine, url: str) -> None:
+    with pytest.raises(BadUrlError):
+        await engine().fetch(Request(url))
+
+
+async def test_other_schemes_are_blocked(engine: Engine) -> None:
+    with pytest.raises(BlockedError):
+        await engine().fetch(Request("ftp://127.0.0.1/"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"method": "GE T\r\nX: y"}, {"headers": {"X": "a\r\nInjected: b"}}, {"headers": {"X\r\nY": "z"}}],
+)
+async def test_a_request_cannot_smuggle_lines(serve: Serve, engine: Engine, fields: dict[str, Any]) -> None:
+    server = await serve({"/": answer_of(200, {}, b"")})
+    with pytest.raises(BadUrlError):
+        await engine().fetch(Request(server.url(), **fields))
+    assert server.heads == []
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+async def test_a_bomb_is_refused_and_never_held_in_memory(serve: Serve, engine: Engine, coding: str) -> None:
+    bomb = PACKERS[coding](b"\0" * 50_000_000)
+    server = await serve({"/": answer_of(200, {"Content-Encoding": coding}, bomb)})
+    fetcher = engine(max_body=1_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            await fetcher.fetch(Request(server.url()))
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "nonsense"])
+async def test_a_body_that_cannot_be_decoded_is_a_decode_error(
+    serve: Serve, engine: Engine, coding: str
+) -> None:
+    server = await serve({"/": answer_of(200, {"Content-Encoding": coding}, b"plain after all")})
+    with pytest.raises(DecodeError):
+        await engine().fetch(Request(server.url()))
+
+
+async def test_a_failed_body_costs_its_connection_only(serve: Serve, engine: Engine) -> None:
+    server = await serve(
+        {
+            "/bad": answer_of(200, {"Content-Encoding": "x"}, b"x" * 500_000),
+            "/good": answer_of(200, {}, b"good"),
+        }
+    )
+    fetcher = engine(timeout=10)
+    for _ in range(3):
+        with pytest.raises(DecodeError):
+            await fetcher.fetch(Request(server.url("/bad")))
+        assert (await fetcher.fetch(Request(server.url("/good")))).body == b"good"

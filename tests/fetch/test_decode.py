@@ -1,0 +1,164 @@
+"""Content codings: every form servers send, and none that unfolds in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import random
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import brotli
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from silkline.errors import DecodeError, TooLargeError
+from silkline.fetch import decode
+from silkline.fetch.decode import MAX_LAYERS, MAX_MEMBERS, Body, decoding
+
+TEXT = b"".join(b"<p>line %d</p>" % number for number in range(20_000))
+LIMIT = 1_000_000
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def zstd(data: bytes) -> bytes:
+    from backports.zstd import compress
+
+    return compress(data)
+
+
+CODERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": lambda data: brotli.compress(data, quality=4),
+    "zstd": zstd,
+}
+
+
+def unpack(codings: str, data: bytes, piece: int = 65_536, limit: int = LIMIT) -> bytes:
+    body = Body(limit)
+    sink = decoding(codings, body)
+    for start in range(0, len(data), piece):
+        sink.write(data[start : start + piece])
+    sink.finish()
+    return body.join()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 65_536])
+@pytest.mark.parametrize("coding", CODERS)
+def test_each_coding_gives_the_body_back_in_whatever_pieces_it_comes(coding: str, piece: int) -> None:
+    text = TEXT[:20_000]
+    assert unpack(coding, CODERS[coding](text), piece) == text
+
+
+@pytest.mark.parametrize("piece", [1, 65_536])
+def test_deflate_without_its_zlib_wrapper_is_recognised(piece: int) -> None:
+    assert unpack("deflate", raw_deflate(TEXT), piece) == TEXT
+
+
+@given(st.binary(max_size=300), st.lists(st.sampled_from(sorted(CODERS)), max_size=3))
+def test_layers_come_off_in_the_reverse_order(data: bytes, codings: list[str]) -> None:
+    packed = data
+    for coding in codings:
+        packed = CODERS[coding](packed)
+    assert unpack(" , ".join([*codings, "identity"]).upper(), packed, piece=11) == data
+
+
+@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("zstd", zstd)])
+@pytest.mark.parametrize("piece", [1, 65_536])
+def test_several_members_are_one_body(coding: str, pack: Callable[[bytes], bytes], piece: int) -> None:
+    assert unpack(coding, pack(b"one ") + pack(b"") + pack(b"two"), piece) == b"one two"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+@pytest.mark.parametrize("junk", [b"\0", b"\0" * 500, b"\x1f", b"junk behind the end"])
+@pytest.mark.parametrize("piece", [1, 65_536])
+def test_junk_behind_the_end_is_ignored(coding: str, junk: bytes, piece: int) -> None:
+    assert unpack(coding, CODERS[coding](b"page") + junk, piece) == b"page"
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_data_that_ends_early_is_an_error(coding: str) -> None:
+    packed = CODERS[coding](TEXT)
+    for size in (1, 2, 3, len(packed) // 2, len(packed) - 1):
+        with pytest.raises(DecodeError):
+            unpack(coding, packed[:size])
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_data_of_another_kind_is_an_error(coding: str) -> None:
+    with pytest.raises(DecodeError, match=coding):
+        unpack(coding, b"<html>plain after all</html>")
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_body_or_a_decode_error(coding: str, data: bytes) -> None:
+    with contextlib.suppress(DecodeError):
+        unpack(coding, data, piece=50)
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_no_bytes_at_all_are_an_empty_body(coding: str) -> None:
+    assert unpack(coding, b"") == b""
+
+
+def test_an_unknown_coding_is_an_error() -> None:
+    with pytest.raises(DecodeError, match="'sdch'"):
+        decoding("sdch", Body(LIMIT))
+
+
+def test_too_many_layers_are_an_error() -> None:
+    with pytest.raises(DecodeError, match="layers"):
+        decoding(",".join(["gzip"] * (MAX_LAYERS + 1)), Body(LIMIT))
+
+
+def test_too_many_members_are_an_error() -> None:
+    assert unpack("gzip", gzip.compress(b"x") * MAX_MEMBERS) == b"x" * MAX_MEMBERS
+    with pytest.raises(DecodeError, match="members"):
+        unpack("gzip", gzip.compress(b"x") * (MAX_MEMBERS + 1))
+
+
+@pytest.mark.parametrize("codings", [*CODERS, "gzip, gzip", "br, zstd", "deflate, br"])
+def test_a_bomb_is_refused_without_unfolding_it(codings: str) -> None:
+    bomb = b"\0" * 64_000_000
+    for coding in codings.split(", "):
+        bomb = CODERS[coding](bomb)
+    assert len(bomb) < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError, match=str(LIMIT)):
+            unpack(codings, bomb)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * LIMIT
+
+
+def test_a_zstd_window_over_eight_megabytes_is_refused() -> None:
+    from backports.zstd import CompressionParameter, compress
+
+    data = random.Random(1).randbytes(20_000_000)
+    packed = compress(
+        data, options={CompressionParameter.window_log: 25, CompressionParameter.compression_level: 1}
+    )
+    with pytest.raises(DecodeError, match="zstd"):
+        unpack("zstd", packed, limit=30_000_000)
+
+
+def test_a_body_of_exactly_the_limit_passes() -> None:
+    assert unpack("gzip", gzip.compress(b"x" * LIMIT)) == b"x" * LIMIT
+    with pytest.raises(TooLargeError):
+        unpack("gzip", gzip.compress(b"x" * (LIMIT + 1)))
+
+
+def test_what_is_advertised_is_what_is_known() -> None:
+    for coding in decode.ACCEPT_ENCODING.split(", "):
+        assert unpack(coding, CODERS[coding](b"page")) == b"page"
