@@ -175,6 +175,8 @@ class HttpFetcher:
             data = content.read_nowait()
             if len(data) <= self._max_body:
                 return data, len(data)
+        connection = response.connection
+        protocol = connection.protocol if connection is not None else None
         limit = self._max_body + (_CODING_OVERHEAD if codings else 0)
         if (length := response.content_length) is not None and length > limit:
             raise TooLargeError(f"the body of {length} bytes is over the limit of {self._max_body}")
@@ -186,6 +188,10 @@ class HttpFetcher:
             if size > limit:
                 raise TooLargeError(f"the body is over the limit of {self._max_body} bytes")
             sink.write(data)
+        error = protocol.exception() if protocol is not None else None
+        if isinstance(error, OSError):
+            # A body without a length ends with the connection, and to aiohttp a reset is such an end.
+            raise error
         sink.finish()
         return body.join(), size
 
