@@ -103,11 +103,10 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
             return [known.origin + href for href in hrefs if len(href) <= longest]
     found: dict[str, None] = {}
     for href in hrefs:
-        href = href.partition("#")[0]
-        url = known and _join_plain(known, href)
+        url = known and _join_plain(known, href.partition("#")[0])
         if url is None:
-            url = _join(base, href)
-            if url is None or not _has_dns_host(url):
+            url = (_join(base, href) or "").partition("#")[0]
+            if not url or not _has_dns_host(url):
                 continue
         if len(url) <= MAX_URL_LENGTH:
             found[url] = None
@@ -170,6 +169,8 @@ def _join_plain(base: _Base, href: str) -> str | None:
 
 
 def _join(base: str, href: str) -> str | None:
+    if len(href) > MAX_URL_LENGTH:
+        return None
     try:
         url = ada_url.join_url(_scalars(base), _scalars(href))
     except ValueError:
@@ -263,7 +264,8 @@ def _fault(text: str) -> str:
             return f"{_quoted(text)} has no scheme; write https://{text[:200].lstrip('/')}"
         return f"{_quoted(text)} is not an http or https URL"
     authority = re.split(r"[/\\?#]", text[len(scheme) + 1 :].lstrip("/\\"), maxsplit=1)[0]
-    host, _, port = authority.rpartition("@")[2].partition(":")
+    match = re.fullmatch(r"(\[.*\]|[^:\[]*)(?::(.*))?", authority.rpartition("@")[2], re.S)
+    host, port = match.groups() if match else (authority, None)
     if not host:
         return f"{_quoted(text)} has no host"
     if " " in authority:
