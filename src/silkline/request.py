@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,6 +72,8 @@ class Follow(msgspec.Struct, frozen=True):
 
 
 _task_decoder = msgspec.json.Decoder(Request)
+_is_token = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
+_is_field_value = re.compile(r"[^\0\r\n]*").fullmatch
 
 
 def request_from_task(line: str | bytes) -> Request:
@@ -84,8 +87,23 @@ def request_from_task(line: str | bytes) -> Request:
         raise TaskError(f"task of {len(text)} bytes is over the limit of {MAX_TASK_BYTES}")
     try:
         if text.startswith(b"{"):
-            request = _task_decoder.decode(text)
-            return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())
+            return _checked(_task_decoder.decode(text))
         return Request(check(text.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise TaskError(f"task is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except RecursionError as error:
+        raise TaskError("task is nested too deeply") from error
     except (ValueError, BadUrlError, msgspec.MsgspecError) as error:
         raise TaskError(str(error)) from error
+
+
+def _checked(request: Request) -> Request:
+    """A request from outside, fit to be sent (RFC 9110: tokens and field values)."""
+    if not _is_token(request.method):
+        raise TaskError(f"method {request.method[:40]!r} is not an HTTP method")
+    for name, value in request.headers.items():
+        if not _is_token(name) or not _is_field_value(value):
+            raise TaskError(f"header {name[:40]!r} is not an HTTP header")
+    if request.depth < 0 or request.retry_count < 0:
+        raise TaskError("depth and retry_count must not be negative")
+    return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())

@@ -1,0 +1,146 @@
+"""Requests, links to follow, and the task line that other programs write."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from silkline.errors import TaskError
+from silkline.request import MAX_TASK_BYTES, Follow, Request, request_from_task
+
+URL = "https://shop.example/"
+
+
+def test_a_bare_url_is_a_task() -> None:
+    assert request_from_task(f" {URL}\r\n") == Request(URL)
+    assert request_from_task(URL.encode()) == Request(URL)
+
+
+def test_a_json_task_gives_every_field() -> None:
+    task = {
+        "url": URL,
+        "method": "post",
+        "headers": {"Accept": "*/*"},
+        "body": "eA==",
+        "label": "author",
+        "priority": 5,
+        "depth": 2,
+        "retry_count": 1,
+        "extra": {"page": 3},
+        "key": "again",
+    }
+    assert request_from_task(json.dumps(task)) == Request(
+        URL, "POST", {"Accept": "*/*"}, b"x", "author", 5, 2, 1, {"page": 3}, "again"
+    )
+
+
+def test_a_json_task_needs_no_more_than_its_url() -> None:
+    assert request_from_task(b'{"url": "https://shop.example/"}') == Request(URL)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "empty"),
+        ("shop.example", "no scheme"),
+        ('{"url": "shop.example"}', "no scheme"),
+        ("{}", "missing required field `url`"),
+        ('{"url": 3}', "Expected `str`"),
+        ('{"url": "https://shop.example/", "uri": 1}', "unknown field `uri`"),
+        ('{"url": "https://shop.example/"', "truncated"),
+        ('{"url": "https://shop.example/"} {}', "trailing"),
+        ('{"url": "https://shop.example/", "priority": 1001}', "outside -1000..1000"),
+        ('{"url": "https://shop.example/", "depth": -1}', "must not be negative"),
+        ('{"url": "https://shop.example/", "body": "?"}', "base64"),
+        ('{"url": "https://shop.example/", "method": "GET / HTTP/1.1\\r\\nX: y"}', "not an HTTP method"),
+        ('{"url": "https://shop.example/", "headers": {"A": "b\\r\\nX: y"}}', "not an HTTP header"),
+        ('{"url": "https://shop.example/", "headers": {"A:": "b"}}', "not an HTTP header"),
+        ('{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100_000 + "}", "nested too deeply"),
+        (b"https://shop.example/\xff", "not UTF-8"),
+        ("https://shop.example/\ud800", "not UTF-8"),
+        (b" " + b"x" * (MAX_TASK_BYTES + 1), "over the limit"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_bad_task_is_refused_with_the_reason_in_one_line(line: str | bytes, reason: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        request_from_task(line)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.binary() | st.binary().map(lambda data: b"{" + data) | st.text())
+def test_a_task_of_any_bytes_is_a_request_or_a_task_error(line: str | bytes) -> None:
+    try:
+        request = request_from_task(line)
+    except TaskError:
+        return
+    assert request.url.startswith(("http", "HTTP"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.builds(
+        Request,
+        st.sampled_from([URL, "http://[::1]:8080/a?b#c"]),
+        st.sampled_from(["GET", "POST"]),
+        st.dictionaries(
+            st.sampled_from(["Accept", "X-A"]), st.text(st.characters(codec="ascii", categories=["L"]))
+        ),
+        st.none() | st.binary(),
+        st.text(),
+        st.integers(-1000, 1000),
+        st.integers(0, 99),
+        st.integers(0, 99),
+        st.dictionaries(st.text(), JSON, max_size=3),
+        st.none() | st.text(),
+    )
+)
+def test_a_request_survives_being_written_as_a_task(request: Request) -> None:
+    assert request_from_task(msgspec.json.encode(request)) == request
+
+
+def test_a_request_refuses_a_priority_out_of_range() -> None:
+    for priority in (-1000, 1000):
+        assert Request(URL, priority=priority).priority == priority
+    for priority in (-1001, 1001):
+        with pytest.raises(ValueError, match="outside"):
+            Request(URL, priority=priority)
+
+
+def test_the_fingerprint_sees_method_body_and_key() -> None:
+    requests = [
+        Request(URL),
+        Request(URL, method="POST"),
+        Request(URL, method="POST", body=b"a"),
+        Request(URL, key="1"),
+        Request(URL + "a"),
+    ]
+    assert len({request.fingerprint for request in requests}) == len(requests)
+
+
+def test_the_fingerprint_does_not_see_how_a_request_is_handled() -> None:
+    handled = Request(
+        URL, label="author", priority=5, depth=3, retry_count=2, extra={"a": 1}, headers={"A": "b"}
+    )
+    assert handled.fingerprint == Request(URL + "#top").fingerprint
+
+
+def test_follow_gives_requests_with_its_label_priority_and_extra() -> None:
+    follow = Follow((URL, URL + "2"), "author", 5, {"a": 1})
+    assert list(follow) == [
+        Request(URL, label="author", priority=5, extra={"a": 1}),
+        Request(URL + "2", label="author", priority=5, extra={"a": 1}),
+    ]
+    assert len(follow) == 2
+    assert follow.request(URL, depth=4) == Request(URL, label="author", priority=5, extra={"a": 1}, depth=4)
