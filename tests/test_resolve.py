@@ -179,3 +179,20 @@ def test_passwords_are_not_shown(text: str, safe: str) -> None:
     assert redacted(text) == safe
     assert shown("frontier", Settings(frontier=text)) == safe
     assert shown("outputs", Settings(outputs=(text, "b.csv"))) == f"{safe}, b.csv"
+
+
+def test_a_value_found_later_takes_the_place_of_the_first_with_its_own_origin() -> None:
+    first = resolve({"delay": "1"}, {})
+    later = first.having("job", "shop-1", "named after the crawl")
+    assert (later.settings.job, later.origins["job"]) == ("shop-1", "named after the crawl")
+    assert (later.settings.delay, later.origins["delay"]) == (1.0, "--delay")
+    assert (first.settings.job, first.origins["job"]) == ("spider", "default")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [("delay", 30.0, "30"), ("delay", 0.25, "0.25"), ("strict", True, "true"), ("max_pages", None, "none")],
+)
+def test_values_are_shown_as_they_could_be_written(name: str, value: object, text: str) -> None:
+    assert shown(name, Settings(**{name: value})) == text  # type: ignore[arg-type]
+    assert convert(name, text, "here") == value

@@ -30,6 +30,7 @@ from silkline.errors import ConfigError
 
 TOML_NAME = "silkline.toml"
 ENV_PREFIX = "SILKLINE_"
+DEFAULT = "default"
 BARE_NAMES = frozenset(
     {"concurrency", "per_host", "delay", "timeout", "retries", "processes"}
     | {"max_pages", "max_depth", "max_body", "frontier", "log_level", "metrics_port"}
@@ -69,6 +70,11 @@ class Resolved(msgspec.Struct, frozen=True):
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
+    def having(self, name: str, value: Any, origin: str) -> Resolved:
+        """The same with another value for one setting."""
+        settings = msgspec.structs.replace(self.settings, **{name: value})
+        return Resolved(settings, {**self.origins, name: origin}, self.warnings)
+
 
 Found = dict[str, tuple[Any, str]]
 """By setting: a raw value and its origin."""
@@ -97,7 +103,7 @@ def resolve(
     values = {name: convert(name, value, origin) for name, (value, origin) in found.items()}
     return Resolved(
         settings=Settings(**values),
-        origins={name: found[name][1] if name in found else "default" for name in FIELDS},
+        origins={name: found[name][1] if name in found else DEFAULT for name in FIELDS},
         warnings=_misspelt(environ),
     )
 
@@ -129,6 +135,8 @@ def shown(name: str, settings: Settings) -> str:
         return "true" if value else "false"
     if value is None:
         return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
     if isinstance(value, tuple):
         return ", ".join(map(redacted, value))
     return redacted(str(value))
