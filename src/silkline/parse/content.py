@@ -78,5 +78,5 @@ def text_charset(body: bytes, declared: str | None) -> str:
     for mark, label in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
             return label
-    match = None if declared else _xml_encoding(body)
+    match = None if declared else _xml_encoding(body[:_SNIFFED])
     return declared or (match[1].decode("ascii") if match else "utf-8")

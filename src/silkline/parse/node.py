@@ -24,8 +24,9 @@ class Queries(ABC):
 
     Elements come in document order. A question for one value is about the first match, and answers None,
     or `default`, if nothing matches. Text is what a reader sees, in one line: scripts, styles and comments
-    left out, blocks and table cells apart, each run of white space one space. The attributes href and src
-    come out as absolute URLs, all others as they stand; for an absent attribute there is no value.
+    left out, blocks and table cells apart, items of ordered lists with their numbers, each run of white
+    space one space. The attributes href and src come out as absolute URLs, all others as they stand; for
+    an absent attribute there is no value.
 
     Every method raises SelectorError for a selector that is none, and on a page ContentError if its body
     is no document.

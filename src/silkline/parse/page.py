@@ -44,7 +44,7 @@ class Page(Queries):
 
     @property
     def url(self) -> str:
-        """Where the body came from, after redirects."""
+        """The absolute URL that the body came from, after redirects."""
         return self.response.url
 
     @property
@@ -109,7 +109,10 @@ class Page(Queries):
     @property
     def title(self) -> str | None:
         """The text of the first <title> that is not one of a picture (SVG); None for what is no document."""
-        element = None if self.kind == "other" else self.document.select_one(_TITLE)
+        try:
+            element = self.document.select_one(_TITLE)
+        except ContentError:
+            return None
         return None if element is None else text_of(element)
 
     def json(self) -> Any:

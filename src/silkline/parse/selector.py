@@ -30,7 +30,10 @@ class Selector(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def compile_selector(text: str) -> Selector:
-    """Read a selector with or without a pseudo-element. Raises SelectorError, naming it and the place."""
+    """Read a selector with or without a pseudo-element. Raises SelectorError, naming it and the place.
+
+    A pseudo-element stands once, at the end, and goes for all selectors of a list: `h1, h2::text`.
+    """
     match = _pseudo_element.search(text)
     css = (text[: match.start()] if match else text).strip()
     if not match:
@@ -41,22 +44,18 @@ def compile_selector(text: str) -> Selector:
         selector = Selector(css, "attr", match[2].strip("\"'").lower())
     else:
         known = "there are ::text, ::html and ::attr(NAME)"
-        raise SelectorError(f"selector {text!r}: no pseudo-element {match[0].strip()!r}; {known}")
+        raise SelectorError(f"selector {_quoted(text)}: no pseudo-element {match[0].strip()!r}; {known}")
     if css or not match:
         _check_css(css, text)
     return selector
-
-
-def check_selector(text: str) -> None:
-    """Raise SelectorError if `text` is no selector."""
-    compile_selector(text)
 
 
 def compile_css(text: str) -> Selector:
     """Read a selector of elements. Raises SelectorError also for one with a pseudo-element."""
     selector = compile_selector(text)
     if selector.take != "element":
-        raise SelectorError(f"selector {text!r}: elements are asked for here; leave out its pseudo-element")
+        asked = "elements are asked for here; leave out its pseudo-element"
+        raise SelectorError(f"selector {_quoted(text)}: {asked}")
     return selector
 
 
@@ -65,4 +64,9 @@ def _check_css(css: str, text: str) -> None:
         _NO_DOCUMENT.select(css)
     except ValueError as error:
         detail = str(error).removeprefix(f'invalid CSS selector "{css}": ')
-        raise SelectorError(f"selector {text!r}: {detail}") from error
+        hint = "; a pseudo-element stands once, at the end" if "::" in css else ""
+        raise SelectorError(f"selector {_quoted(text)}: {detail}{hint}") from error
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")
