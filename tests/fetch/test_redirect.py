@@ -218,6 +218,6 @@ async def test_the_time_limit_is_for_all_hops_together(serve: Serve, engine: Eng
     for number in range(20):
         server.routes[f"/{number}"] = slowly
     with pytest.raises(FetchTimeout) as caught:
-        await engine(timeout=0.7, max_redirects=100).fetch(Request(server.url("/0")))
+        await engine(timeout=1.2, max_redirects=100).fetch(Request(server.url("/0")))
     assert caught.value.phase == "total"
     assert len(server.heads) > 1

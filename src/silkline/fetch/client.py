@@ -1,0 +1,168 @@
+"""One URL over one aiohttp connection: send, receive, decode; nothing is followed or retried here."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain
+from time import perf_counter
+from typing import Any
+
+import aiohttp
+import yarl
+from aiohttp import hdrs
+
+from silkline.errors import FetchError, TooLargeError
+from silkline.fetch.deadlines import Deadlines
+from silkline.fetch.decode import Body, decoding
+from silkline.fetch.failures import failure
+from silkline.fetch.redirect import location_of
+from silkline.fetch.target import split_credentials, wire_url
+from silkline.request import Request
+from silkline.response import Response, Timings
+
+MAX_HEADER_BYTES = 65_536
+
+_CODING_OVERHEAD = 65_536
+"""Incompressible data grows a little when coded; so much more may come over the wire than is decoded."""
+_REDIRECT_BODY = 65_536
+_REDIRECT_WAIT = 1.0
+"""Bytes of a redirect's body, and seconds, that keeping its connection is worth."""
+
+
+class Connector(aiohttp.TCPConnector):
+    """Starts the read limit when a connection is there."""
+
+    def __init__(self, deadlines: Deadlines, **options: Any) -> None:
+        super().__init__(**options)
+        self._deadlines = deadlines
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> Any:
+        connection = await super().connect(req, traces, timeout)
+        self._deadlines.waiting()
+        return connection
+
+
+class Client:
+    """An aiohttp session with the limits that hold for each hop.
+
+    max_body: bytes of one decoded body.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, deadlines: Deadlines, max_body: int) -> None:
+        self.deadlines = deadlines
+        self._session = session
+        self._max_body = max_body
+
+    async def close(self) -> None:
+        self.deadlines.close()
+        await self._session.close()
+
+    async def hop(self, request: Request) -> Response:
+        """Fetch one URL. The body of a redirect is left out: nobody sees it, so it cannot fail either.
+
+        Raises a FetchError whose `__cause__` is the original error.
+        """
+        url = wire_url(request.url)
+        started = perf_counter()
+        try:
+            response = await self._send(request, url)
+            first_byte = perf_counter() - started
+            try:
+                body, wire_bytes = await self._receive(response)
+            except BaseException:
+                response.close()
+                raise
+        except FetchError:
+            raise
+        except Exception as error:
+            raise failure(error, url) from error
+        return Response(
+            request.url,
+            response.status,
+            response.raw_headers,
+            body,
+            request,
+            timings=Timings(first_byte, perf_counter() - started),
+            http_version="1.1" if response.version == aiohttp.HttpVersion11 else "1.0",
+            wire_bytes=wire_bytes,
+        )
+
+    async def _send(self, request: Request, url: str) -> aiohttp.ClientResponse:
+        headers = request.headers
+        if "@" in url:
+            url, authorization = split_credentials(url)
+            if authorization and not any(name.lower() == "authorization" for name in headers):
+                headers = {**headers, "Authorization": authorization}
+        return await self._session.request(
+            request.method,
+            _yarl(url),
+            headers=headers or None,
+            data=request.body,
+            allow_redirects=False,
+            skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),
+        )
+
+    async def _receive(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
+        """The decoded body, and its size on the wire."""
+        if sum(map(len, chain.from_iterable(response.raw_headers))) > MAX_HEADER_BYTES:
+            raise TooLargeError(f"the headers are over the limit of {MAX_HEADER_BYTES} bytes")
+        if location_of(response.status, response.raw_headers) is not None:
+            self.deadlines.connecting()
+            return b"", await _skip(response)
+        content = response.content
+        codings = response.headers.getall(hdrs.CONTENT_ENCODING, None)
+        if codings is None and content.is_eof():
+            # All of a small page usually comes with its headers.
+            data = content.read_nowait()
+            if len(data) <= self._max_body:
+                return data, len(data)
+        return await self._read(response, ", ".join(codings or ()))
+
+    async def _read(self, response: aiohttp.ClientResponse, codings: str) -> tuple[bytes, int]:
+        limit = self._max_body + (_CODING_OVERHEAD if codings else 0)
+        if (length := response.content_length) is not None and length > limit:
+            raise TooLargeError(f"the body of {length} bytes is over the limit of {self._max_body}")
+        connection = response.connection
+        protocol = connection.protocol if connection is not None else None
+        body = Body(self._max_body)
+        sink = decoding(codings, body)
+        size = 0
+        while data := await response.content.readany():
+            self.deadlines.waiting()
+            size += len(data)
+            if size > limit:
+                raise TooLargeError(f"the body is over the limit of {self._max_body} bytes")
+            sink.write(data)
+        error = protocol.exception() if protocol is not None else None
+        if isinstance(error, OSError):
+            # A body without a length ends with the connection, and to aiohttp a reset is such an end.
+            raise error
+        sink.finish()
+        return body.join(), size
+
+
+def _yarl(url: str) -> yarl.URL:
+    if url.endswith("?") and url.find("?") == len(url) - 1:
+        # yarl drops an empty query, which is not the same resource; as the end of the path it is sent.
+        scheme, _, rest = url.partition("://")
+        authority, _, path = rest.partition("/")
+        return yarl.URL.build(scheme=scheme, authority=authority, path=f"/{path}", encoded=True)
+    return yarl.URL(url, encoded=True)
+
+
+async def _skip(response: aiohttp.ClientResponse) -> int:
+    """Read past a redirect's body. Where it is long, slow or broken the connection goes, not the redirect."""
+    content = response.content
+    size = 0
+    try:
+        async with asyncio.timeout(_REDIRECT_WAIT):
+            while size <= _REDIRECT_BODY:
+                if content.at_eof():
+                    return size
+                size += len(await content.readany())
+    except (aiohttp.ClientError, TimeoutError):
+        pass
+    response.close()
+    return size
