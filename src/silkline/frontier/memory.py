@@ -256,11 +256,12 @@ class MemoryFrontier:
     def _enqueue(self, arrivals: Iterable[tuple[int, str, Request]], now: float) -> int:
         touched = []
         for fingerprint, key, request in arrivals:
+            host = self._host(key)
             if fingerprint in self._seen:
                 continue
             self._seen.add(fingerprint)
             self._last_id += 1
-            entry = _Entry(self._last_id, request, fingerprint, self._host(key))
+            entry = _Entry(self._last_id, request, fingerprint, host)
             self._wait(entry, now)
             touched.append(entry.host)
         self._settle(touched, now)

@@ -9,12 +9,12 @@ import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from silkline.errors import TaskError
 from silkline.outcome import Whereabouts
-from silkline.request import Request
 from silkline.url import host_of
 
 SWEEP = 1_000
@@ -43,17 +43,19 @@ def _host_of_origin(origin: str) -> str | None:
     return host_of(origin) if _PLAIN_ORIGIN.fullmatch(origin) else None
 
 
-def encode(requests: Sequence[Request]) -> bytes:
-    """The JSON of a batch; raises TaskError for a request that JSON cannot hold."""
+def encode(batch: Sequence[Any]) -> bytes:
+    """JSON of a batch that holds requests; raises TaskError if JSON cannot hold one of them."""
     try:
-        return msgspec.json.encode(requests)
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        for request in requests:
-            try:
-                msgspec.json.encode(request)
-            except (TypeError, ValueError, msgspec.MsgspecError) as error:
-                raise TaskError(f"{request.url[:200]!r} cannot be kept as JSON: {error}") from error
-        raise
+        return msgspec.json.encode(batch)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise TaskError(f"a request cannot be kept as JSON: {error}") from error
+
+
+def check_limits(delay: float | None, cap: int | None) -> None:
+    if delay is not None and not 0 <= delay < float("inf"):
+        raise ValueError(f"a delay of {delay} seconds: it must be 0 or more")
+    if cap is not None and cap < 1:
+        raise ValueError(f"a cap of {cap} requests in flight: it must be at least 1")
 
 
 def crash_backoff(deliveries: int, token: int) -> float:
@@ -64,14 +66,7 @@ def crash_backoff(deliveries: int, token: int) -> float:
     """
     if deliveries <= QUICK_RETURNS:
         return 0.0
-    return min(60.0, 2.0 ** min(deliveries - 3, 6)) * (0.5 + token * 619 % 1000 / 1000.0)
-
-
-def check_limits(delay: float | None, cap: int | None) -> None:
-    if delay is not None and not 0 <= delay < float("inf"):
-        raise ValueError(f"a delay of {delay} seconds: it must be 0 or more")
-    if cap is not None and cap < 1:
-        raise ValueError(f"a cap of {cap} requests in flight: it must be at least 1")
+    return float(min(60, 1 << min(deliveries - 3, 6))) * (0.5 + token * 619 % 1000 / 1000)
 
 
 def crash_error(deliveries: int) -> str:

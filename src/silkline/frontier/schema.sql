@@ -1,0 +1,58 @@
+-- The frontier of one job, version 1. Created in one transaction; application_id and user_version mark it.
+
+CREATE TABLE meta (
+    job          TEXT    NOT NULL,
+    last_token   INTEGER NOT NULL DEFAULT 0,  -- every lease gets the next one; none is ever used twice
+    ended_visits INTEGER NOT NULL DEFAULT 0,  -- visits that ended in done or dead: what max_pages counts
+    per_host     INTEGER NOT NULL,            -- the limits that queues.due was last computed with
+    delay        REAL    NOT NULL
+);
+
+-- Every fingerprint that was ever added. Seen and in no row of requests means done.
+CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY);
+
+CREATE TABLE hosts (
+    id            INTEGER PRIMARY KEY,
+    key           TEXT NOT NULL UNIQUE,
+    delay         REAL,                        -- NULL: the job's
+    cap           INTEGER,                     -- NULL: the job's
+    last_start    REAL NOT NULL DEFAULT -1e999,
+    blocked_until REAL NOT NULL DEFAULT -1e999
+);
+
+-- Every request that is not done. Its state is its place, so it cannot be in two.
+CREATE TABLE requests (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of arrival, never given twice
+    fingerprint INTEGER NOT NULL,
+    host        INTEGER NOT NULL,
+    priority    INTEGER NOT NULL,
+    state       TEXT    NOT NULL CHECK (state IN ('waiting', 'delayed', 'leased', 'dead')),
+    deliveries  INTEGER NOT NULL DEFAULT 0,
+    request     TEXT    NOT NULL,                   -- JSON
+    due         REAL,                               -- delayed: until then
+    token       INTEGER,                            -- leased: proof of holding it
+    worker      TEXT,                               -- leased: who has it; dead: who had it last
+    expires     REAL,                               -- leased: until then, unless renewed
+    cause       TEXT,                               -- delayed, dead: what went wrong last
+    error       TEXT,
+    at          REAL                                -- dead: since when
+);
+CREATE INDEX waiting ON requests (host, priority DESC, id) WHERE state = 'waiting';
+CREATE INDEX delayed ON requests (due) WHERE state = 'delayed';
+CREATE UNIQUE INDEX leased ON requests (token) WHERE state = 'leased';
+CREATE INDEX leased_of_host ON requests (host) WHERE state = 'leased';
+CREATE INDEX leased_until ON requests (expires) WHERE state = 'leased';
+CREATE INDEX dead ON requests (cause, at) WHERE state = 'dead';
+
+-- One row per host and priority with something waiting, so that a lease meets only hosts that are due.
+-- due: since when, or from when, it may be handed out; infinite while the host has no free slot.
+CREATE TABLE queues (
+    host     INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    due      REAL    NOT NULL,
+    PRIMARY KEY (host, priority)
+) WITHOUT ROWID;
+CREATE INDEX queues_by_due ON queues (priority, due, host);
+
+CREATE TABLE positions (sink TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

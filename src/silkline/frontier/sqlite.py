@@ -1,0 +1,154 @@
+"""The embedded frontier: one SQLite file that several processes may share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from silkline.config import FrontierOptions
+from silkline.errors import FrontierError
+from silkline.frontier import rules, sqlite_reads
+from silkline.frontier.sqlite_file import Database, open_reader
+from silkline.frontier.sqlite_store import SqliteStore, arrivals
+from silkline.frontier.store_thread import StoreThread
+from silkline.outcome import Added, Committed, DeadLetter, LeaseBatch, Outcome, Stats, Whereabouts
+from silkline.protocols import Clock, Deliver, Positions
+from silkline.request import Request
+
+T = TypeVar("T")
+
+STATS_SHARE = 0.1
+"""How much of the time may go into counting."""
+
+
+class SqliteFrontier:
+    """See `protocols.Frontier`. `clock` gives Unix seconds and must be the same for all workers.
+
+    Writing and reading have a thread and a connection each. What JSON or fingerprints can refuse is made
+    ready by the caller, before anything is queued.
+    """
+
+    def __init__(self, path: Path | str, options: FrontierOptions, *, clock: Clock = time.time) -> None:
+        self._path = Path(path)
+        self._options = options
+        self._clock = clock
+        self._next_count = 0.0
+        self._store: SqliteStore | None = None
+        self._writer: StoreThread
+        self._reader: StoreThread
+        self._reads: Database
+
+    async def open(self) -> None:
+        if self._store is not None:
+            return
+        store = SqliteStore(self._path, rules.new_worker_id(), self._options)
+        self._writer = StoreThread("frontier-writer")
+        self._reader = StoreThread("frontier-reader")
+        try:
+            await self._writer.run(lambda: store.open(self._clock()))
+            self._reads = await self._reader.run(lambda: open_reader(self._path))
+        except BaseException:
+            self._writer.stop()
+            self._reader.stop()
+            raise
+        self._store = store
+
+    async def close(self) -> None:
+        store, self._store = self._store, None
+        if store is None:
+            return
+        try:
+            await self._reader.run(self._reads.close)
+            await self._writer.run(lambda: store.close(self._clock()))
+        finally:
+            self._reader.stop()
+            self._writer.stop()
+
+    async def add(self, requests: Sequence[Request]) -> Added:
+        batch = arrivals(requests)
+        added = await self._write(lambda store: store.add(batch, self._clock()))
+        return Added(added, len(requests) - added)
+
+    async def lease(self, count: int) -> LeaseBatch:
+        return await self._write(
+            lambda store: store.lease(count, self._clock()),
+            # Leases that nobody got must not wait for their expiry.
+            undo=lambda store, batch: store.release([lease.token for lease in batch.leases], self._clock()),
+        )
+
+    async def renew(self, tokens: Sequence[int]) -> Sequence[int]:
+        return await self._write(lambda store: store.renew(tokens, self._clock()))
+
+    async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
+        links = arrivals(link for outcome in outcomes for link in outcome.links)
+        return await self._write(lambda store: store.commit(outcomes, links, deliver, self._clock()))
+
+    async def release(self, tokens: Sequence[int]) -> None:
+        await self._write(lambda store: store.release(tokens, self._clock()))
+
+    async def block_host(self, host: str, seconds: float) -> None:
+        await self._write(lambda store: store.block_host(host, seconds, self._clock()))
+
+    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+        rules.check_limits(delay, cap)
+        await self._write(lambda store: store.limit_host(host, delay, cap, self._clock()))
+
+    async def stats(self) -> Stats:
+        """Counting a large frontier takes a while: calls are spaced out so that it costs little."""
+        await asyncio.sleep(self._next_count - time.monotonic())
+        return await self._read(self._count)
+
+    async def positions(self) -> Positions:
+        return await self._read(sqlite_reads.positions)
+
+    async def dead_letters(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadLetter]:
+        return await self._read(lambda reads: sqlite_reads.dead_letters(reads, cause, host, limit))
+
+    async def dead_causes(self) -> Mapping[str, int]:
+        return await self._read(sqlite_reads.dead_causes)
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda store: store.resend(cause, host, limit, self._clock()))
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda store: store.drop(cause, host, limit))
+
+    async def explain(self, url: str) -> Whereabouts:
+        return await self._read(lambda reads: sqlite_reads.explain(reads, url, self._clock()))
+
+    async def remember(self, facts: Mapping[str, str]) -> None:
+        await self._write(lambda store: store.remember(facts))
+
+    async def recall(self) -> Mapping[str, str]:
+        return await self._read(sqlite_reads.facts)
+
+    def _count(self, reads: Database) -> Stats:
+        began = time.thread_time()
+        counted = sqlite_reads.stats(reads)
+        self._next_count = time.monotonic() + (time.thread_time() - began) / STATS_SHARE
+        return counted
+
+    async def _write(
+        self, verb: Callable[[SqliteStore], T], undo: Callable[[SqliteStore, T], None] | None = None
+    ) -> T:
+        store = self._opened()
+        take_back = None if undo is None else lambda result: undo(store, result)
+        return await self._writer.run(lambda: verb(store), take_back)
+
+    async def _read(self, verb: Callable[[Database], T]) -> T:
+        self._opened()
+        return await self._reader.run(lambda: verb(self._reads))
+
+    def _opened(self) -> SqliteStore:
+        if self._store is None:
+            raise FrontierError("the frontier is not open")
+        return self._store

@@ -1,0 +1,205 @@
+"""The frontier's file: opening and checking it, what its errors mean to the user, removing it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from silkline.config import FrontierOptions
+from silkline.errors import ConfigError, FrontierError, JobError
+
+APPLICATION_ID = 0x51_1C_11_4E
+SCHEMA_VERSION = 1
+OLDEST_SQLITE = (3, 38, 0)
+BUSY_SECONDS = 30.0
+"""How long a verb waits for the other processes that share the file."""
+
+VERBS = ("settle", "add", "lease", "commit", "release", "resend")
+
+_HINTS = {
+    sqlite3.SQLITE_FULL: "free some space on the disk and run the same command again",
+    sqlite3.SQLITE_BUSY: "another program keeps the file locked; end it and run the same command again",
+    sqlite3.SQLITE_CORRUPT: "restore the file from a copy, or start over with --fresh",
+    sqlite3.SQLITE_IOERR: "check the disk and run the same command again",
+}
+
+
+class Database:
+    """One connection to the file. Its errors are FrontierError, and then nothing of the call happened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Only one thread at a time uses it, but not always the same one.
+        self._connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Execute one statement; how many rows it changed."""
+        try:
+            return self._connection.execute(sql, values).rowcount
+        except sqlite3.Error as error:
+            raise self._named(error) from error
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._named(error) from error
+
+    def row(self, sql: str, *values: Any) -> Any:
+        """The first row, or None."""
+        return next(iter(self.rows(sql, *values)), None)
+
+    def script(self, name: str) -> None:
+        """Run a packaged file of statements, in the transaction that is open."""
+        statement = ""
+        for line in resources.files("silkline.frontier").joinpath(name).read_text("utf-8").splitlines(True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self.run(statement)
+                statement = ""
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, under the write lock from the start."""
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            # After some errors, a full disk for one, SQLite has rolled back itself.
+            if self._connection.in_transaction:
+                self.run("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _named(self, error: sqlite3.Error) -> FrontierError:
+        hint = _HINTS.get(primary_code(error), "nothing committed is lost; run the same command again")
+        return FrontierError(f"the frontier {self.path} failed: {error}; {hint}")
+
+
+def open_writer(path: Path, options: FrontierOptions) -> Database:
+    """Open the job's file, and create it if need be. Raises ConfigError, JobError or FrontierError."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise ConfigError(
+            f"SQLite {sqlite3.sqlite_version} is too old for the frontier: "
+            f"use a Python that has {oldest} or newer"
+        )
+    with _opening(path):
+        database = Database(path)
+        try:
+            refuse_foreign(database)
+            _configure(database)
+            with database.transaction():
+                _create_if_new(database, options)
+                _refuse_other_job(database, options.job)
+            for verb in VERBS:
+                database.script(f"verbs/{verb}.sql")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+
+def open_reader(path: Path) -> Database:
+    with _opening(path):
+        database = Database(path)
+        database.run("PRAGMA query_only = ON")
+        return database
+
+
+def refuse_foreign(database: Database) -> None:
+    """Raise JobError unless it is a frontier that this version can read, or empty. Changes nothing."""
+    (application,) = database.row("PRAGMA application_id")
+    (version,) = database.row("PRAGMA user_version")
+    (tables,) = database.row("SELECT count(*) FROM sqlite_schema")
+    if application != APPLICATION_ID and (application or version or tables):
+        raise JobError(_foreign(database.path))
+    if version > SCHEMA_VERSION:
+        raise JobError(
+            f"{database.path} was made by a newer silkline (schema {version}, this one knows "
+            f"{SCHEMA_VERSION}): upgrade silkline, or choose another file with --frontier"
+        )
+
+
+def _configure(database: Database) -> None:
+    database.run("PRAGMA auto_vacuum = NONE")  # where it is on by default, it moves pages in every commit
+    _switch_to_wal(database)
+    # FULL: a commit is on the disk when it returns, so that not even a power cut brings a done page back.
+    database.run("PRAGMA synchronous = FULL")
+    database.run("PRAGMA secure_delete = OFF")
+    database.run("PRAGMA temp_store = MEMORY")
+    database.run("PRAGMA cache_size = -65536")  # KiB
+    database.run("PRAGMA wal_autocheckpoint = 4000")  # pages of 4 KiB
+    database.run("PRAGMA journal_size_limit = 33554432")  # bytes
+
+
+def _switch_to_wal(database: Database) -> None:
+    # SQLite's own busy timeout does not cover this switch when two processes create the file at once.
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            database.run("PRAGMA journal_mode = WAL")
+            return
+        except FrontierError as error:
+            if primary_code(error.__cause__) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _create_if_new(database: Database, options: FrontierOptions) -> None:
+    if database.row("PRAGMA user_version") == (0,):
+        database.script("schema.sql")
+        database.run(
+            "INSERT INTO meta (job, per_host, delay) VALUES (?, ?, ?)",
+            options.job,
+            options.per_host,
+            options.delay,
+        )
+        database.run(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.run(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _refuse_other_job(database: Database, job: str) -> None:
+    (owner,) = database.row("SELECT job FROM meta")
+    if owner != job:
+        raise JobError(
+            f"{database.path} belongs to the job {owner!r}, not {job!r}: "
+            "give that name with --job, or choose another file with --frontier"
+        )
+
+
+@contextlib.contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """While opening, most that is wrong with the file is the user's to mend."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory: name a file for the frontier")
+    try:
+        yield
+    except (sqlite3.Error, FrontierError) as error:
+        cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+        code = primary_code(cause)
+        if code == sqlite3.SQLITE_NOTADB:
+            raise JobError(_foreign(path)) from cause
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            raise ConfigError(
+                f"cannot write the frontier {path}: {cause}; check the permissions of file and directory"
+            ) from cause
+        raise
+
+
+def _foreign(path: Path) -> str:
+    return f"{path} is not a silkline frontier: choose another file with --frontier"
+
+
+def primary_code(error: BaseException | None) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

@@ -1,0 +1,276 @@
+"""The verbs that write, on an SQLite file; synchronous. What each one does is told in `verbs/*.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from silkline.config import FrontierOptions
+from silkline.errors import ConfigError
+from silkline.frontier import rules
+from silkline.frontier.liveness import WorkerLock
+from silkline.frontier.sqlite_file import Database, open_writer
+from silkline.outcome import Committed, Done, Lease, LeaseBatch, Outcome, RetryLater
+from silkline.protocols import Deliver
+from silkline.request import Request
+
+COMPANY_POLL = 0.25
+"""Seconds until an idle worker asks again while others share the file: it hears nothing of their commits."""
+
+DEAD_LETTERS = """
+FROM requests AS r JOIN hosts AS h ON h.id = r.host
+WHERE r.state = 'dead' AND (?1 IS NULL OR r.cause = ?1) AND (?2 IS NULL OR h.key = ?2)
+ORDER BY r.at DESC, r.id DESC LIMIT coalesce(?3, -1)
+"""
+
+_leases = msgspec.json.Decoder(tuple[Lease, ...])
+_integers = msgspec.json.Decoder(list[int])
+
+
+class Arrivals(msgspec.Struct, frozen=True):
+    """A batch for `add_requests`: two JSON texts, and how many different requests there are in it."""
+
+    groups: str
+    requests: str
+    count: int
+
+
+def arrivals(requests: Iterable[Request]) -> Arrivals:
+    """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
+    rows: dict[int, tuple[int, int, Request]] = {}
+    groups: dict[tuple[str, int], int] = {}
+    for request in requests:
+        fingerprint = request.fingerprint
+        if fingerprint not in rows:
+            group = groups.setdefault((rules.host_key(request.url), request.priority), len(groups))
+            rows[fingerprint] = (fingerprint, group, request)
+    return Arrivals(_json(list(groups)), rules.encode(list(rows.values())).decode(), len(rows))
+
+
+class SqliteStore:
+    """One worker's writing end of the file. For one thread at a time."""
+
+    def __init__(self, path: Path, worker: str, options: FrontierOptions) -> None:
+        self._path = path
+        self._worker = worker
+        self._options = options
+        self._lock = WorkerLock(WorkerLock.directory_of(path), worker)
+        self._database: Database
+
+    def open(self, now: float) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot create the directory {self._path.parent}: {error.strerror}") from error
+        # The lock first: whoever holds leases without one counts as dead.
+        self._lock.take()
+        try:
+            self._database = open_writer(self._path, self._options)
+            self._apply_options(now)
+            self._expire_the_dead(now)
+        except BaseException:
+            self._lock.drop()
+            raise
+
+    def close(self, now: float) -> None:
+        try:
+            self._database.run("INSERT INTO give_back VALUES (?, NULL)", now)
+        finally:
+            self._database.close()
+            self._lock.drop()
+
+    def add(self, batch: Arrivals, now: float) -> int:
+        self._database.run("INSERT INTO add_requests VALUES (?, ?, ?)", now, batch.groups, batch.requests)
+        (added,) = self._database.row("SELECT count FROM added")
+        return int(added)
+
+    def lease(self, count: int, now: float) -> LeaseBatch:
+        batch = self._lease(count, now)
+        if len(batch.leases) < count and not batch.finished and self._lock.has_company():
+            if not batch.leases and self._expire_the_dead(now):
+                batch = self._lease(count, now)
+            wake_in = COMPANY_POLL if batch.wake_in is None else min(batch.wake_in, COMPANY_POLL)
+            batch = msgspec.structs.replace(batch, wake_in=wake_in)
+        return batch
+
+    def renew(self, tokens: Sequence[int], now: float) -> Sequence[int]:
+        held = _json(tokens)
+        with self._database.transaction():
+            self._database.run(
+                "UPDATE requests SET expires = ? "
+                "WHERE state = 'leased' AND token IN (SELECT value FROM json_each(?))",
+                now + self._options.lease_seconds,
+                held,
+            )
+            (lost,) = self._database.row(
+                "SELECT json_group_array(value) FROM json_each(?) "
+                "WHERE value NOT IN (SELECT token FROM requests WHERE state = 'leased')",
+                held,
+            )
+        return _integers.decode(lost)
+
+    def commit(
+        self, outcomes: Sequence[Outcome], links: Arrivals, deliver: Deliver | None, now: float
+    ) -> Committed:
+        """`links` are those of all the outcomes, made ready before the write lock was taken."""
+        first: dict[int, Outcome] = {}
+        for outcome in outcomes:
+            first.setdefault(outcome.lease.token, outcome)
+        added = 0
+        with self._database.transaction():
+            accepted = self._finish(list(first.values()), now) if first else []
+            if len(accepted) < len(first):
+                links = arrivals(link for outcome in accepted for link in outcome.links)
+            if links.count:
+                added = self.add(links, now)
+            if deliver is not None:
+                positions = dict(self._database.rows("SELECT sink, position FROM positions"))
+                self._keep_positions(deliver(accepted, positions))
+        counted = {id(outcome) for outcome in accepted}
+        stale = tuple(outcome.lease.token for outcome in outcomes if id(outcome) not in counted)
+        return Committed(tuple(accepted), stale, added)
+
+    def release(self, tokens: Sequence[int], now: float) -> None:
+        self._database.run("INSERT INTO give_back VALUES (?, ?)", now, _json(tokens))
+
+    def block_host(self, host: str, seconds: float, now: float) -> None:
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO hosts (key, blocked_until) VALUES (?, ?) ON CONFLICT DO UPDATE "
+                "SET blocked_until = max(blocked_until, excluded.blocked_until)",
+                host,
+                now + seconds,
+            )
+            self._settle(host, now)
+
+    def limit_host(self, host: str, delay: float | None, cap: int | None, now: float) -> None:
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO hosts (key, delay, cap) VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+                "SET delay = coalesce(excluded.delay, delay), cap = coalesce(excluded.cap, cap)",
+                host,
+                delay,
+                cap,
+            )
+            # Infinite makes `settle` forget what the old limits said.
+            self._database.run(
+                "UPDATE queues SET due = 1e999 WHERE host = (SELECT id FROM hosts WHERE key = ?)", host
+            )
+            self._settle(host, now)
+
+    def resend(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
+        with self._database.transaction():
+            (ids, count) = self._select_dead(cause, host, limit)
+            self._database.run("INSERT INTO resend_dead VALUES (?, ?)", now, ids)
+        return count
+
+    def drop(self, cause: str | None, host: str | None, limit: int | None) -> int:
+        with self._database.transaction():
+            (ids, count) = self._select_dead(cause, host, limit)
+            self._database.run(
+                "DELETE FROM requests WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?))", ids
+            )
+        return count
+
+    def remember(self, facts: Mapping[str, str]) -> None:
+        self._database.run(
+            "INSERT INTO facts (name, value) SELECT key, value FROM json_each(?) WHERE true "
+            "ON CONFLICT DO UPDATE SET value = excluded.value",
+            _json(facts),
+        )
+
+    def _lease(self, count: int, now: float) -> LeaseBatch:
+        self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
+        text, budget, expiry, delayed, queue = self._database.row("SELECT * FROM leased_now")
+        leases = _leases.decode(f"[{text}]") if text else ()
+        spent = budget is not None and len(leases) >= budget
+        moments = (expiry,) if spent else (expiry, delayed, queue)
+        first = min((moment for moment in moments if moment is not None), default=inf)
+        wake_in = None if first == inf else min(max(0.0, first - now), self._options.lease_seconds)
+        return LeaseBatch(
+            leases=leases,
+            wake_in=wake_in if spent or len(leases) < count else 0.0,
+            finished=expiry is None and delayed is None and queue is None,
+            budget_spent=spent and expiry is None,
+        )
+
+    def _finish(self, outcomes: Sequence[Outcome], now: float) -> list[Outcome]:
+        self._database.run("INSERT INTO finish VALUES (?, ?)", now, _json([_ending(o) for o in outcomes]))
+        (tokens,) = self._database.row("SELECT json_group_array(token) FROM ending")
+        accepted = set(_integers.decode(tokens))
+        return [outcome for outcome in outcomes if outcome.lease.token in accepted]
+
+    def _keep_positions(self, positions: Mapping[str, str]) -> None:
+        self._database.run(
+            "INSERT INTO positions (sink, position) SELECT key, value FROM json_each(?) WHERE true "
+            "ON CONFLICT DO UPDATE SET position = excluded.position",
+            _json(positions),
+        )
+
+    def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> tuple[str, int]:
+        """JSON of their ids, and how many."""
+        ids, count = self._database.row(
+            f"SELECT json_group_array(id), count(*) FROM (SELECT r.id {DEAD_LETTERS})", cause, host, limit
+        )
+        return ids, count
+
+    def _settle(self, host: str, now: float) -> None:
+        self._database.run(
+            "INSERT INTO touched (host, priority) SELECT q.host, q.priority "
+            "FROM hosts AS h JOIN queues AS q ON q.host = h.id WHERE h.key = ?",
+            host,
+        )
+        self._database.run("INSERT INTO settle VALUES (?)", now)
+
+    def _apply_options(self, now: float) -> None:
+        options, database = self._options, self._database
+        limits = (options.per_host, options.delay)
+        database.run(
+            "INSERT INTO options VALUES (?, ?, ?, ?, ?, ?)",
+            self._worker,
+            *limits,
+            options.lease_seconds,
+            options.max_deliveries,
+            options.window,
+        )
+        with database.transaction():
+            if database.row("SELECT per_host, delay FROM meta") != limits:
+                database.run("UPDATE meta SET per_host = ?, delay = ?", *limits)
+                database.run("UPDATE queues SET due = 1e999")
+                database.run("INSERT INTO touched (host, priority) SELECT host, priority FROM queues")
+                database.run("INSERT INTO settle VALUES (?)", now)
+
+    def _expire_the_dead(self, now: float) -> bool:
+        """End the leases of workers that do not live, so that the next lease takes them back.
+
+        The roll is called with the write lock held: whoever holds a lease by then has had a lock file
+        before, so that nobody who opens in the meantime is taken for dead.
+        """
+        with self._database.transaction(), self._lock.roll_call() as living:
+            ended = self._database.run(
+                "UPDATE requests SET expires = ? "
+                "WHERE state = 'leased' AND worker NOT IN (SELECT value FROM json_each(?))",
+                now,
+                _json(living),
+            )
+        return ended > 0
+
+
+def _ending(outcome: Outcome) -> tuple[Any, ...]:
+    """One row for `finish`."""
+    lease, verdict, block = outcome.lease, outcome.verdict, outcome.block_host
+    if isinstance(verdict, Done):
+        known: tuple[Any, ...] = (lease.token, lease.fingerprint, "done")
+        return (*known, None, None, None, block) if block > 0 else known
+    if isinstance(verdict, RetryLater):
+        retry = ("retry", verdict.after, verdict.cause, verdict.error)
+        return (lease.token, lease.fingerprint, *retry, block)
+    return (lease.token, lease.fingerprint, "dead", None, verdict.cause, verdict.error, block)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

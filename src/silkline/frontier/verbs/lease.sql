@@ -1,0 +1,153 @@
+-- INSERT INTO lease (now, count, max_pages): hand out requests whose hosts are due.
+-- Answer: temp.leased_now, one row.
+
+CREATE TEMP TABLE moving (id INTEGER PRIMARY KEY);
+CREATE TEMP TABLE picked (
+    n INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER, starts_in REAL
+);
+CREATE TEMP TABLE leased_now (
+    leases TEXT,          -- JSON array of outcome.Lease
+    budget INTEGER,       -- how many the page budget allowed; NULL: no budget
+    next_expiry REAL,     -- NULL: nothing is leased
+    next_delayed REAL,
+    next_queue REAL       -- NULL: nothing is waiting; infinite: no host has a free slot
+);
+
+-- The priorities with something waiting, from the highest: one index seek for each.
+CREATE TEMP VIEW levels AS
+WITH RECURSIVE level (priority) AS (
+    SELECT max(priority) FROM queues
+    UNION ALL
+    SELECT (SELECT max(q.priority) FROM queues AS q WHERE q.priority < level.priority)
+    FROM level WHERE level.priority IS NOT NULL
+)
+SELECT priority FROM level WHERE priority IS NOT NULL;
+
+CREATE TEMP VIEW lease AS SELECT 0.0 AS now, 0 AS count, 0 AS max_pages WHERE 0;
+CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
+    -- Delayed requests whose time has come are waiting again, in their old place.
+    INSERT INTO moving (id)
+    SELECT id FROM requests WHERE state = 'delayed' AND due <= NEW.now ORDER BY due, id LIMIT 1000;
+    INSERT INTO touched (host, priority)
+    SELECT r.host, r.priority FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id WHERE true
+    ON CONFLICT DO NOTHING;
+    UPDATE requests SET state = 'waiting', due = NULL WHERE id IN (SELECT id FROM moving);
+    DELETE FROM moving;
+
+    -- Expired leases: see rules.crash_backoff.
+    INSERT INTO moving (id)
+    SELECT id FROM requests WHERE state = 'leased' AND expires <= NEW.now ORDER BY expires, id LIMIT 1000;
+    INSERT INTO touched (host, priority)
+    SELECT r.host, r.priority FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id WHERE true
+    ON CONFLICT DO NOTHING;
+    UPDATE meta SET ended_visits = ended_visits + (
+        SELECT count(*) FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id
+        WHERE r.deliveries >= (SELECT max_deliveries FROM options)
+    ) WHERE EXISTS (SELECT 1 FROM moving);
+    UPDATE requests SET
+        state = CASE
+            WHEN deliveries >= (SELECT max_deliveries FROM options) THEN 'dead'
+            WHEN deliveries <= 2 THEN 'waiting'
+            ELSE 'delayed'
+        END,
+        due = NEW.now
+            + min(60.0, 1 << min(deliveries - 3, 6)) * (0.5 + token * 619 % 1000 / 1000.0),
+        cause = 'crash',
+        error = 'its worker died or hung ' || deliveries || ' times',
+        at = NEW.now,
+        token = NULL,
+        expires = NULL
+    WHERE id IN (SELECT id FROM moving);
+    DELETE FROM moving;
+    INSERT INTO settle (now) VALUES (NEW.now);
+
+    DELETE FROM leased_now;
+    INSERT INTO leased_now (budget)
+    SELECT max(0, NEW.max_pages - m.ended_visits - (SELECT count(*) FROM requests WHERE state = 'leased'))
+    FROM meta AS m;
+
+    DELETE FROM picked;
+    INSERT INTO picked (id, host, priority, starts_in)
+    WITH RECURSIVE
+    -- The first due queues, highest priority and longest due first. Joined in the order written (CROSS
+    -- JOIN), so that LIMIT ends the walk: it never meets more queues than it can use. `room`: how many
+    -- the host may get in one lease; `above`: how many of these its higher priorities get.
+    due_queue AS (
+        SELECT q.priority, q.due, q.host, s.delay,
+            min(NEW.count, s.free, iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), s.free)) AS room,
+            (
+                SELECT count(*) FROM (
+                    SELECT 1 FROM requests AS r
+                    WHERE r.state = 'waiting' AND r.host = q.host AND r.priority > q.priority
+                    LIMIT 1000
+                )
+            ) AS above
+        FROM levels AS l
+        CROSS JOIN queues AS q ON q.priority = l.priority AND q.due <= NEW.now
+        CROSS JOIN host_state AS s ON s.id = q.host
+        CROSS JOIN options AS o
+        WHERE room > above
+        LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
+    ),
+    -- Rounds: in each, every due host of one priority gives one request. A row brings its successor,
+    -- the ORDER BY of a recursive query makes its rows a priority queue.
+    turn (priority, round, due, host, id, next_id, delay, room, above) AS (
+        SELECT d.priority, 1, d.due, d.host,
+            (
+                SELECT w.id FROM requests AS w
+                WHERE w.state = 'waiting' AND w.host = d.host AND w.priority = d.priority
+                ORDER BY w.id LIMIT 1
+            ),
+            (
+                SELECT w.id FROM requests AS w
+                WHERE w.state = 'waiting' AND w.host = d.host AND w.priority = d.priority
+                ORDER BY w.id LIMIT 1 OFFSET 1
+            ),
+            d.delay, d.room, d.above
+        FROM due_queue AS d
+        UNION ALL
+        SELECT t.priority, t.round + 1, t.due, t.host, t.next_id,
+            (
+                SELECT w.id FROM requests AS w
+                WHERE w.state = 'waiting' AND w.host = t.host AND w.priority = t.priority
+                    AND w.id > t.next_id
+                ORDER BY w.id LIMIT 1
+            ),
+            t.delay, t.room, t.above
+        FROM turn AS t WHERE t.next_id IS NOT NULL AND t.above + t.round < t.room
+        ORDER BY 1 DESC, 2, 3, 4
+        LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
+    )
+    SELECT id, host, priority, (above + round - 1) * delay FROM turn
+    ORDER BY priority DESC, round, due, host;
+
+    UPDATE requests SET
+        state = 'leased',
+        token = (SELECT last_token FROM meta) + p.n,
+        worker = o.worker,
+        deliveries = deliveries + 1,
+        expires = NEW.now + p.starts_in + o.lease_seconds
+    FROM picked AS p, options AS o WHERE requests.id = p.id;
+    UPDATE hosts SET last_start = NEW.now + p.starts_in
+    FROM (SELECT host, max(starts_in) AS starts_in FROM picked GROUP BY host) AS p WHERE hosts.id = p.host;
+    INSERT INTO touched (host, priority) SELECT DISTINCT host, priority FROM picked;
+    INSERT INTO settle (now) VALUES (NEW.now);
+
+    UPDATE leased_now SET
+        leases = (
+            SELECT group_concat(
+                '{"request":' || request || ',"token":' || token || ',"fingerprint":' || fingerprint
+                || ',"host":' || host || ',"deliveries":' || deliveries || ',"starts_in":' || starts_in || '}'
+            ) FROM (
+                SELECT r.request, r.token, r.fingerprint, json_quote(h.key) AS host, r.deliveries, p.starts_in
+                FROM picked AS p CROSS JOIN requests AS r ON r.id = p.id CROSS JOIN hosts AS h ON h.id = p.host
+                ORDER BY p.n
+            )
+        ),
+        next_expiry = (SELECT min(expires) FROM requests WHERE state = 'leased'),
+        next_delayed = (SELECT min(due) FROM requests WHERE state = 'delayed'),
+        next_queue = (
+            SELECT min((SELECT min(q.due) FROM queues AS q WHERE q.priority = l.priority)) FROM levels AS l
+        );
+    UPDATE meta SET last_token = last_token + (SELECT count(*) FROM picked);
+END;

@@ -1,0 +1,49 @@
+-- What the verbs share. Each verb is one trigger on a view of its name, so that it is one statement for
+-- the caller: the event loop's thread keeps the interpreter lock busy, and every statement has to win it back.
+
+CREATE TEMP TABLE options (
+    worker TEXT, per_host INTEGER, delay REAL, lease_seconds REAL, max_deliveries INTEGER, window REAL
+);
+CREATE TEMP TABLE touched (host INTEGER, priority INTEGER, PRIMARY KEY (host, priority)) WITHOUT ROWID;
+
+-- A host's free slots, its delay, and the earliest moment that delay and block allow.
+CREATE TEMP VIEW host_state AS
+SELECT
+    h.id,
+    h.key,
+    coalesce(h.cap, o.per_host)
+        - (SELECT count(*) FROM requests AS r WHERE r.state = 'leased' AND r.host = h.id) AS free,
+    coalesce(h.delay, o.delay) AS delay,
+    max(h.last_start + coalesce(h.delay, o.delay), h.blocked_until) AS earliest
+FROM hosts AS h, options AS o;
+
+-- INSERT INTO settle (now): make the queues of the touched hosts true again.
+CREATE TEMP VIEW settle AS SELECT 0.0 AS now WHERE 0;
+CREATE TEMP TRIGGER settle_hosts INSTEAD OF INSERT ON settle BEGIN
+    INSERT INTO queues (host, priority, due)
+    SELECT t.host, t.priority, NEW.now FROM touched AS t
+    WHERE EXISTS (
+        SELECT 1 FROM requests AS r
+        WHERE r.state = 'waiting' AND r.host = t.host AND r.priority = t.priority
+    )
+    ON CONFLICT DO NOTHING;
+
+    DELETE FROM queues
+    WHERE host IN (SELECT t.host FROM touched AS t) AND NOT EXISTS (
+        SELECT 1 FROM requests AS r
+        WHERE r.state = 'waiting' AND r.host = queues.host AND r.priority = queues.priority
+    );
+
+    UPDATE queues SET due = n.due
+    FROM (
+        SELECT q.host, q.priority, iif(
+            s.free <= 0, 1e999, max(iif(q.due = 1e999, NEW.now, q.due), s.earliest)
+        ) AS due
+        FROM (SELECT DISTINCT host FROM touched) AS t
+        CROSS JOIN host_state AS s ON s.id = t.host
+        CROSS JOIN queues AS q ON q.host = t.host
+    ) AS n
+    WHERE queues.host = n.host AND queues.priority = n.priority AND queues.due <> n.due;
+
+    DELETE FROM touched;
+END;
