@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silkline.errors import ContentError, SilklineError
-from silkline.parse.page import Page
+from silkline.parse.page import MAX_LINKS, Page
 from silkline.request import Follow, Request
 from silkline.response import Response
 from silkline.url import MAX_URL_LENGTH
@@ -136,6 +136,23 @@ def test_follow_takes_selectors_and_urls(target: str, urls: list[str]) -> None:
     assert list(page_of(LISTING).follow(target).urls) == urls
 
 
+def test_follow_takes_links_inside_nested_matches_once_and_in_order() -> None:
+    page = page_of(
+        "<p class=n><a href=/1>1</a></p><a class=n href=/2>2</a><div class=n><div class=n><a href=/3>"
+    )
+    assert [url[-1] for url in page.follow(".n").urls] == ["1", "2", "3"]
+
+
+def test_matches_nested_without_end_are_followed_in_reasonable_time() -> None:
+    page = page_of("<div><a href=/x></a>" * 200_000)
+    assert page.follow("div").urls == ("https://shop.example/x",)
+
+
+def test_the_number_of_links_is_bounded() -> None:
+    page = page_of("".join(f"<a href=/{number}>" for number in range(MAX_LINKS + 10)))
+    assert len(page.links()) == len(page.follow("a")) == MAX_LINKS
+
+
 def test_follow_takes_elements_and_several_things() -> None:
     page = page_of(LISTING)
     first, second, *_ = page.css("a")
@@ -236,8 +253,9 @@ def ask_everything(page: Page) -> None:
 
 
 PIECES = (
-    b"< > ' \" \0 \xff \xed\xa0\x80 ]]> x &#xD800; &#0; <!-- <?xml http://[ utf-16 <meta\tcharset= <base\thref="
-    b" <a\thref= </a> <title> <table> <td> <svg> <math> <template> <select> <frameset> <plaintext>"
+    b"< > ' \" \0 \xff \xed\xa0\x80 ]]> x &#xD800; &#0; <!-- <?xml http://[ utf-16 <meta\tcharset="
+    b" <base\thref= <a\thref= </a> <title> <table> <td> <svg> <math> <template> <select> <frameset>"
+    b" <plaintext>"
 ).split(b" ")
 
 

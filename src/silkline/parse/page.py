@@ -18,7 +18,11 @@ from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
 from silkline.url import resolve, resolve_all
 
+MAX_LINKS = 20_000
+"""Links of one page that are looked at; traps and attacks have more."""
+
 _LINKS = turbohtml.XPath("//a/@href | //area/@href")
+_INSIDE = "a[href], area[href]"
 _URL_STARTS = ("http://", "https://", "/", "?", "./", "../")
 _TITLE = "title:not(svg title)"
 
@@ -141,7 +145,7 @@ class Page(Queries):
         if self._links is None:
             self._links = ()
             if self.kind == "html":
-                self._links = tuple(resolve_all(self.base_url, _links_in(self.document)))
+                self._links = tuple(resolve_all(self.base_url, _links_in(self.document)[:MAX_LINKS]))
         return self._links
 
     def follow(
@@ -159,24 +163,29 @@ class Page(Queries):
 
         A matched element gives its own href or src; one that has neither, such as li.next, gives the links
         inside it; with ::attr(NAME) it gives that attribute. What cannot be fetched (mailto:, javascript:,
-        data:, URLs over the limit) is left out, as are fragments; no match is no link, and no error.
+        data:, URLs over the limit) is left out, as are fragments, and what is beyond MAX_LINKS; no match is
+        no link, and no error.
         """
         if isinstance(target, str | Node):
             hrefs = self._hrefs(target)
         else:
             hrefs = [href for one in target for href in self._hrefs(one)]
-        return Follow(tuple(resolve_all(self.base_url, hrefs)), label, priority, extra or {})
+        return Follow(tuple(resolve_all(self.base_url, hrefs[:MAX_LINKS])), label, priority, extra or {})
 
     def _hrefs(self, target: str | Node) -> list[str]:
         if isinstance(target, Node):
-            return _links_of([target.element])
+            return _own_links([target.element]) or _own_links(target.element.select(_INSIDE))
         if target.startswith(_URL_STARTS):
             return [target]
-        selector = compile_selector(target)
-        elements = self.document.select(selector.css) if selector.css else []
-        if selector.take == "attr":
-            return [value for element in elements if (value := element.attr(selector.attribute)) is not None]
-        return _links_of(elements)
+        css, take, attribute = compile_selector(target)
+        elements = self.document.select(css) if css else []
+        if take == "attr":
+            return [value for element in elements if (value := element.attr(attribute)) is not None]
+        hrefs = _own_links(elements)
+        if len(hrefs) < len(elements):
+            elements = self.document.select(f":is({css}):is([href], [src]), :is({css}) :is({_INSIDE})")
+            hrefs = _own_links(elements)
+        return hrefs
 
     @property
     def _scope(self) -> Document:
@@ -215,14 +224,8 @@ def _links_in(document: Document) -> list[str]:
     return [href for href in hrefs if href is not None]
 
 
-def _links_of(elements: list[Element]) -> list[str]:
-    hrefs: list[str] = []
-    for element in elements:
-        href = element.attr("href")
-        if href is None:
-            href = element.attr("src")
-        if href is None:
-            hrefs += _links_of(element.select("a[href], area[href]"))
-        else:
-            hrefs.append(href)
-    return hrefs
+def _own_links(elements: list[Element]) -> list[str]:
+    hrefs = [element.attr("href") for element in elements]
+    if None in hrefs:
+        hrefs = [element.attr("href", element.attr("src")) for element in elements]
+    return [href for href in hrefs if href is not None]
