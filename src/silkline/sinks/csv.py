@@ -19,8 +19,11 @@ from silkline.sinks.faultpoint import reach
 from silkline.sinks.outputfile import Mark, OutputFile, name_of, remove, starting, sync, sync_directory, told
 from silkline.sinks.record import json_of
 
-Cells = tuple[tuple[str, ...], tuple[bytes, ...]]
-"""The columns of one item and its cells, as they stand in the file."""
+MAX_COLUMNS = 1_000
+MORE = "_more"
+
+Cells = tuple[tuple[str, ...], tuple[bytes, ...], Mapping[str, Any]]
+"""The fields of one item, their cells as they stand in the file, and the item."""
 
 
 class CsvMark(Mark, frozen=True):
@@ -51,10 +54,13 @@ class CsvSink:
     rewrites the file, once, so that the header names it and every record has as many cells. A crawl that was
     interrupted in between leaves records longer than the header; resuming it mends that at its end.
 
-    None is an empty cell, as is NaN; true and false are written so, nested values as JSON.
+    None is an empty cell, as is NaN; true and false are written so, nested values as JSON. Once there are
+    1,000 columns, further fields share one named `_more`, as JSON.
     """
 
-    def __init__(self, path: str, columns: Sequence[str] | None = None, *, delimiter: str = ",") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, delimiter: str = ","
+    ) -> None:
         self.name = name_of(path)
         self._columns = tuple(columns or ())
         self._delimiter = delimiter.encode()
@@ -73,7 +79,7 @@ class CsvSink:
 
     def encode(self, item: Mapping[str, Any]) -> Cells:
         try:
-            return tuple(item), tuple([self._cell(value) for value in item.values()])
+            return tuple(item), tuple([self._cell(value) for value in item.values()]), item
         except UnicodeEncodeError as error:
             raise ItemError(f"text with a lone surrogate cannot be written as UTF-8: {error}") from error
 
@@ -163,10 +169,14 @@ class CsvSink:
 
     def _lines(self, mark: CsvMark, rows: Iterable[Cells]) -> bytes:
         columns = mark.columns
+        known = frozenset(columns)
         lines = []
-        for names, cells in rows:
-            if names != columns:
-                given = dict(zip(names, cells, strict=True))
+        for fields, cells, item in rows:
+            if fields != columns:
+                given = dict(zip(fields, cells, strict=True))
+                if not known.issuperset(fields):
+                    rest = {field: item[field] for field in fields if field not in known or field == MORE}
+                    given[MORE] = self._cell(rest)
                 cells = tuple([given.get(column, b"") for column in columns])
             lines.append(self._line(cells))
         return b"".join(lines)
@@ -221,9 +231,10 @@ def widened(lines: Iterable[bytes], width: int, delimiter: bytes) -> Iterator[by
 def _with_columns(mark: CsvMark, rows: Iterable[Cells]) -> CsvMark:
     """The mark with the columns that these rows bring."""
     columns = dict.fromkeys(mark.columns)
-    for names, _ in rows:
-        if names != mark.columns:
-            columns.update(dict.fromkeys(names))
+    for fields, *_ in rows:
+        if fields != mark.columns:
+            for field in fields:
+                columns.setdefault(field if len(columns) < MAX_COLUMNS or field in columns else MORE)
     more = max(1, len(columns)) - max(1, len(mark.columns))
     return msgspec.structs.replace(mark, columns=tuple(columns), padding=mark.padding + more * mark.records)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ class JsonLinesSink:
     The position is a JSON object: how many bytes count, and by what the file is known again.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = name_of(path)
         self._file = OutputFile(path)
         self._found: tuple[str | None, Mark] | None = None

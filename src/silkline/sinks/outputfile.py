@@ -51,8 +51,8 @@ class OutputFile:
     Raises SinkError with one line that says what happened to the file and how to mend it.
     """
 
-    def __init__(self, path: str) -> None:
-        self.shown = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.shown = os.fspath(path)
         self.path = os.path.realpath(path)
         self._fd: int | None = None
 
@@ -92,6 +92,8 @@ class OutputFile:
         """Cut at the mark, append, make durable; return the mark behind the data."""
         with told(self.shown):
             self.cut(mark)
+            if not data:
+                return mark
             reach("mid-write", lambda: write_all(self._opened, data[: len(data) // 2], mark.at))
             write_all(self._opened, data, mark.at)
             sync(self._opened)
@@ -155,9 +157,9 @@ class OutputFile:
         return zlib.crc32(os.pread(self._opened, at - start, start))
 
 
-def name_of(path: str) -> str:
+def name_of(path: str | os.PathLike[str]) -> str:
     """The stable identity of an output: its absolute path, links in its directory resolved."""
-    directory, name = os.path.split(path)
+    directory, name = os.path.split(os.fspath(path))
     return os.path.join(os.path.realpath(directory), name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
+from datetime import date, time
 from typing import Any
 
 import msgspec
@@ -50,12 +51,12 @@ def json_of(value: object) -> bytes:
 def _plain(item: object) -> Any:
     try:
         return _decode(_encode(item))
-    except (UnicodeEncodeError, msgspec.DecodeError):  # lone surrogates; numbers no decoder wants to read
+    except UnicodeEncodeError:  # a lone surrogate somewhere
         return _mended(msgspec.to_builtins(item, enc_hook=_foreign, str_keys=True))
 
 
 def _mended(value: Any) -> Any:
-    """The slow way to a plain value, for the few that do not survive a trip through JSON."""
+    """The slow way to a plain value, for text that cannot be encoded."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, float):
@@ -69,9 +70,13 @@ def _mended(value: Any) -> Any:
 
 def _foreign(value: Any) -> Any:
     """What msgspec does not know by itself. pydantic is only looked for where it was imported already."""
-    for kind in (str, int, float):
-        if isinstance(value, kind):  # subclasses, as other libraries return them
+    if type(value) in (list, tuple, set, frozenset, dict):  # msgspec knows them, but not as keys
+        raise TypeError(f"a {_kind(value)} cannot be a field name")
+    for kind in (str, int, float):  # subclasses, as other libraries return them
+        if isinstance(value, kind):
             return kind(value)
+    if isinstance(value, (date, time)):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (Sequence, Set, KeysView, ValuesView)):
@@ -99,7 +104,7 @@ def _line(error: Exception) -> str:
 
 
 def _kind(value: object) -> str:
-    return f"{'class' if isinstance(value, type) else 'an object of type'} {type(value).__qualname__}"
+    return f"the class {value.__qualname__}" if isinstance(value, type) else type(value).__qualname__
 
 
 _encode: Callable[[object], bytes] = msgspec.json.Encoder(enc_hook=_foreign).encode

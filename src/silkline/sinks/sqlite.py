@@ -22,7 +22,8 @@ NOTHING = "0"
 BUSY_SECONDS = 10.0
 MAX_COLUMNS = 1_000
 MAX_NAME = 200
-INTERNAL = ("_id", "_fingerprint", "_index", "_more")
+MORE = "_more"
+INTERNAL = ("_id", "_fingerprint", "_index", MORE)
 TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
 
 Row = tuple[tuple[str, ...], tuple[Any, ...]]
@@ -43,9 +44,9 @@ class SqliteSink:
     characters, fields go into the column `_more`, as JSON.
     """
 
-    def __init__(self, path: str, table: str = "items") -> None:
+    def __init__(self, path: str | os.PathLike[str], table: str = "items") -> None:
         self.name = name_of(path) if table == "items" else f"{name_of(path)}#{table}"
-        self._shown = path
+        self._shown = os.fspath(path)
         self._path = os.path.realpath(path)
         self._table = quoted(table)
         self._connection: sqlite3.Connection | None = None
@@ -78,10 +79,7 @@ class SqliteSink:
     def finish(self, position: str | None) -> str:
         reach("before-finish")
         with self._told():
-            written = self._replace((), int(position or NOTHING))
-            # Everything into the one file, as far as no reader is in the way.
-            self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return written
+            return self._replace((), int(position or NOTHING))
 
     def close(self) -> None:
         if self._connection is not None:
@@ -122,7 +120,7 @@ class SqliteSink:
             if not committed:
                 db.execute(
                     f"CREATE TABLE IF NOT EXISTS {self._table} (_id INTEGER PRIMARY KEY, "
-                    "_fingerprint INTEGER NOT NULL, _index INTEGER NOT NULL, _more TEXT, "
+                    "_fingerprint INTEGER NOT NULL, _index INTEGER NOT NULL, "
                     "UNIQUE (_fingerprint, _index))"
                 )
             db.execute(f"DELETE FROM {self._table} WHERE _id > ?", (committed,))
@@ -163,7 +161,7 @@ class SqliteSink:
         for row in rows:
             more = json_of({field: row[place] for place, field in rest}).decode()
             placed.append((*(row[place] for place, _ in homes), more))
-        return [*(column for _, column in homes), "_more"], placed
+        return [*(column for _, column in homes), MORE], placed
 
     def _add_columns(
         self, db: sqlite3.Connection, fields: Sequence[str], rows: Sequence[Sequence[Any]]
@@ -172,16 +170,19 @@ class SqliteSink:
         if all(field in self._columns for field in fields):
             return
         present = [row[1] for row in db.execute(f"PRAGMA table_info({self._table})")]
-        taken = {folded(name): name if name not in INTERNAL else "" for name in present}
+        taken = {folded(name): name for name in present} | {folded(name): "" for name in INTERNAL}
         for place, field in enumerate(fields):
             if field in self._columns:
                 continue
             column = self._columns[field] = column_for(field, taken)
-            if column and folded(column) not in taken:
-                value = next((row[place] for row in rows if row[place] is not None), None)
-                kind = TYPES.get(type(value), "")
+            value = next((row[place] for row in rows if row[place] is not None), None)
+            kind = TYPES.get(type(value), "")
+            if column is None:
+                column, kind = MORE, "TEXT"
+            if column not in present:
                 db.execute(f"ALTER TABLE {self._table} ADD COLUMN {quoted(column)} {kind}")
-                taken[folded(column)] = column
+                present.append(column)
+                taken.setdefault(folded(column), column)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

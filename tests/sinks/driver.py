@@ -1,0 +1,90 @@
+"""A crawl in small, run as a process of its own: `driver.py FOLDER PAGES OUTPUT...`
+
+The store is a JSON file under a lock: the next page and the sinks' positions, replaced in one step. Every
+commit takes three pages and delivers their items; nothing else survives the process. Several
+drivers may share a folder, as the processes of one crawl do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from silkline.errors import SilklineError
+from silkline.outcome import Done as Finished
+from silkline.outcome import Item, Lease, Outcome
+from silkline.protocols import Deliver, Sink
+from silkline.request import Request
+from silkline.sinks.choose import deliver_to, finish_all, sinks_for
+from silkline.sinks.record import record_of
+
+
+class Store:
+    def __init__(self, folder: Path) -> None:
+        self._state = folder / "state.json"
+        self._lock = folder / "lock"
+
+    @contextmanager
+    def locked(self) -> Iterator[dict]:
+        with self._lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            state = (
+                json.loads(self._state.read_text()) if self._state.exists() else {"page": 0, "positions": {}}
+            )
+            yield state
+            fresh = self._state.with_suffix(".fresh")
+            fresh.write_text(json.dumps(state))
+            os.replace(fresh, self._state)
+
+
+def main(folder: Path, pages: int, outputs: list[str]) -> None:
+    store = Store(folder)
+    sinks = sinks_for(outputs)
+    with store.locked() as state:
+        state["positions"] = opening(sinks)((), state["positions"])
+    more = True
+    while more:
+        with store.locked() as state:
+            taken = range(state["page"], min(state["page"] + 3, pages))
+            outcomes = [outcome(page, sinks) for page in taken]
+            state["positions"] = deliver_to(sinks)(outcomes, state["positions"])
+            state["page"] += len(taken)
+            more = state["page"] < pages
+    with store.locked() as state:
+        state["positions"] = finish_all(sinks)((), state["positions"])
+    for sink in sinks:
+        sink.close()
+
+
+def opening(sinks: tuple[Sink, ...]) -> Deliver:
+    def deliver(_, positions):
+        for sink in sinks:
+            sink.open(positions.get(sink.name))
+        return {sink.name: sink.write((), positions.get(sink.name)) for sink in sinks}
+
+    return deliver
+
+
+def outcome(page: int, sinks: tuple[Sink, ...]) -> Outcome:
+    """Two items a page; every fifth page brings a column that was not there before."""
+    lease = Lease(Request(f"http://127.0.0.1/{page}"), token=page, fingerprint=page, host="h")
+    items = []
+    for index in (0, 1):
+        record = record_of(
+            {"page": page, "index": index, "text": f'x,"y"\n{page}'}
+            | ({f"n{page}": 1} if page % 5 == 4 else {})
+        )
+        items.append(Item(page, index, {sink.name: sink.encode(record) for sink in sinks}))
+    return Outcome(lease, Finished(), tuple(items))
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    except SilklineError as error:
+        sys.exit(f"{type(error).__name__}: {error}")

@@ -1,0 +1,115 @@
+"""Real processes: killed at every point that matters, two at once, and out of disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVER = Path(__file__).with_name("driver.py")
+ENDINGS = (".jsonl", ".csv", ".db")
+PAGES = 12
+
+Check = Callable[..., None]
+
+
+def start(
+    folder: Path,
+    *,
+    pages: int = PAGES,
+    kill_at: str = "",
+    nth: int = 1,
+    endings: Sequence[str] = ENDINGS,
+    max_bytes: int = resource.RLIM_INFINITY,
+) -> subprocess.Popen[str]:
+    outputs = [str(folder / f"items{ending}") for ending in endings]
+    fault = {"SILKLINE_TEST_KILL_AT": kill_at, "SILKLINE_TEST_KILL_NTH": str(nth)} if kill_at else {}
+    return subprocess.Popen(
+        [sys.executable, str(DRIVER), str(folder), str(pages), *outputs],
+        env={**os.environ, **fault},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, resource.RLIM_INFINITY)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+@pytest.fixture
+def assert_every_item_once(tmp_path: Path, rows_in: Callable[[Path], list[dict[str, Any]]]) -> Check:
+    def check(pages: int = PAGES, endings: Sequence[str] = ENDINGS) -> None:
+        expected = [(str(page), str(index)) for page in range(pages) for index in (0, 1)]
+        for ending in endings:
+            rows = rows_in(tmp_path / f"items{ending}")
+            assert [(str(row["page"]), str(row["index"])) for row in rows] == expected, ending
+            for row in rows:
+                page = int(row["page"])
+                assert row["text"] == f'x,"y"\n{page}', ending
+                assert None not in row, "a record longer than the header"
+                marked = {name for name, value in row.items() if name[0] == "n" and value}
+                assert marked == ({f"n{page}"} if page % 5 == 4 else set()), ending
+        assert not list(tmp_path.glob(".*")), "something temporary is left"
+
+    return check
+
+
+# One commit writes to three sinks: passages 1-3 are the first commit's, 4-6 the second's.
+@pytest.mark.parametrize(
+    ("kill_at", "nth"),
+    [
+        *(("mid-write", nth) for nth in (1, 2, 3, 5, 6)),
+        *(("after-write", nth) for nth in (1, 2, 3, 5, 12)),
+        *(("before-finish", nth) for nth in (1, 2, 3)),
+        ("after-replace", 1),
+    ],
+)
+def test_a_kill_loses_no_item_and_doubles_none(
+    tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
+) -> None:
+    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth))
+    assert code == -signal.SIGKILL, errors
+    assert ended(start(tmp_path)) == (0, "")
+    assert_every_item_once()
+
+
+def test_two_processes_share_the_outputs_and_one_is_killed(
+    tmp_path: Path, assert_every_item_once: Check
+) -> None:
+    pages = 60
+    doomed = start(tmp_path, pages=pages, kill_at="after-write", nth=8)
+    other = start(tmp_path, pages=pages)
+    codes = {ended(doomed)[0], ended(other)[0]}
+    assert codes <= {0, -signal.SIGKILL}
+    assert ended(start(tmp_path, pages=pages)) == (0, "")
+    assert_every_item_once(pages)
+
+
+def test_a_finished_job_that_gets_more_pages_goes_on_in_the_same_outputs(
+    tmp_path: Path, assert_every_item_once: Check
+) -> None:
+    assert ended(start(tmp_path, pages=5)) == (0, "")
+    assert ended(start(tmp_path, pages=PAGES)) == (0, "")
+    assert_every_item_once()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_that_cannot_grow_stops_the_crawl_in_one_line_and_nothing_is_lost(
+    tmp_path: Path, assert_every_item_once: Check, ending: str
+) -> None:
+    code, errors = ended(start(tmp_path, endings=[ending], max_bytes=400))
+    assert code == 1
+    assert errors.startswith(f"SinkError: cannot write {tmp_path}/items{ending}: "), errors
+    assert errors.count("\n") == 1
+    assert "nothing is lost" in errors
+    assert ended(start(tmp_path, endings=[ending])) == (0, "")
+    assert_every_item_once(endings=[ending])

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline.errors import ConfigError, ItemError, SinkError
+from silkline.outcome import Item
+from silkline.sinks.sqlite import MAX_COLUMNS, SqliteSink, column_for, folded
+
+
+def query(path: Path, sql: str) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+def test_a_row_per_item_and_typed_columns(tmp_path: Path, items_for, opened) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    records = [
+        {"name": None, "price": 1.5, "stock": 3, "new": True, "tags": ["a"]},
+        {"name": "x", "price": None, "stock": 2**63 - 1, "new": False, "tags": None},
+    ]
+    sink.write(items_for(sink, *records), opened(sink, None))
+    assert query(path, "SELECT name, price, stock, new, tags FROM items ORDER BY _id") == [
+        (None, 1.5, 3, 1, '["a"]'),
+        ("x", None, 2**63 - 1, 0, None),
+    ]
+    types = dict(query(path, "SELECT name, type FROM pragma_table_info('items')"))
+    assert types == {
+        "_id": "INTEGER",
+        "_fingerprint": "INTEGER",
+        "_index": "INTEGER",
+        "name": "TEXT",
+        "price": "REAL",
+        "stock": "INTEGER",
+        "new": "INTEGER",
+        "tags": "TEXT",
+    }
+
+
+def test_values_that_sqlite_has_no_word_for(tmp_path: Path, items_for, opened) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    sink.write(items_for(sink, {"big": 2**64, "nan": float("nan"), "nul": "a\0b"}), opened(sink, None))
+    assert query(path, "SELECT big, nan, nul FROM items") == [(str(2**64), None, "a\0b")]
+
+
+def test_a_later_field_gets_a_column(tmp_path: Path, items_for, opened, rows_in) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    sink.write(items_for(sink, {"b": "x"}, {}, {"b": "y", "a": 2}), position)
+    assert rows_in(tmp_path / "items.db") == [
+        {"a": 1, "b": None},
+        {"a": None, "b": "x"},
+        {"a": None, "b": None},
+        {"a": 2, "b": "y"},
+    ]
+
+
+def test_a_page_visited_again_replaces_all_of_its_rows(tmp_path: Path, opened, rows_in) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+
+    def page(fingerprint: int, *names: str) -> list[Item]:
+        return [Item(fingerprint, n, {sink.name: sink.encode({"name": x})}) for n, x in enumerate(names)]
+
+    position = sink.write(page(1, "a", "b", "c") + page(-2, "z"), opened(sink, None))
+    sink.write(page(1, "A"), position)
+    assert rows_in(tmp_path / "items.db") == [{"name": "z"}, {"name": "A"}]
+
+
+def test_rows_whose_page_was_never_committed_are_gone_even_if_it_has_none_next_time(
+    tmp_path: Path, items_for, opened, rows_in
+) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    sink.write(items_for(sink, {"a": 2}), position)  # and the process dies
+    survivor = SqliteSink(tmp_path / "items.db")
+    opened(survivor, position)
+    assert rows_in(tmp_path / "items.db") == [{"a": 1}]
+
+
+def test_names_that_sqlite_takes_for_the_same_get_columns_of_their_own(
+    tmp_path: Path, items_for, opened
+) -> None:
+    path = tmp_path / "items.db"
+    one, other = SqliteSink(path), SqliteSink(path)
+    position = opened(one, None)
+    position = opened(other, position)
+    position = one.write(items_for(one, {"Name": 1, "name": 2, "_id": 3, "É": 4, "é": 5}), position)
+    other.write(items_for(other, {"NAME": 6, "name": 7, "_INDEX": 8, "Name": 9}), position)
+    columns = [row[0] for row in query(path, "SELECT name FROM pragma_table_info('items')")][3:]
+    assert [name.split("_")[0] or name[:7] for name in columns] == [
+        *("Name", "name", "_id_664", "É", "é", "NAME", "_INDEX_"),
+    ]
+    quoted = ", ".join(f'"{name}"' for name in columns)
+    assert query(path, f"SELECT {quoted} FROM items ORDER BY _id") == [
+        (1, 2, 3, 4, 5, None, None),
+        (9, 7, None, None, None, 6, 8),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["", 'quo"te', "semi;colon--", "new\nline", "[x]", "select", "a\0b", "x" * 5_000]
+)
+def test_any_text_can_name_a_field(tmp_path: Path, items_for, opened, name: str) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    position = sink.write(items_for(sink, {name: "value", "b": 1}), opened(sink, None))
+    sink.write(items_for(sink, {name: "other"}), position)
+    rows = query(path, "SELECT * FROM items ORDER BY _id")
+    assert any("value" in str(value) for value in rows[0])
+    assert any("other" in str(value) for value in rows[1])
+
+
+def test_columns_are_bounded_and_what_is_beyond_is_kept_as_json(tmp_path: Path, items_for, opened) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    record = {f"n{n}": n for n in range(MAX_COLUMNS + 5)} | {"_more": "mine"}
+    position = sink.write(items_for(sink, record), opened(sink, None))
+    sink.write(items_for(sink, {"n0": 0, "late": [1]}), position)
+    assert len(query(path, "SELECT 1 FROM pragma_table_info('items')")) == MAX_COLUMNS
+    more = [row[0] for row in query(path, "SELECT _more FROM items ORDER BY _id")]
+    assert '"n1004":1004,"_more":"mine"}' in more[0]
+    assert more[1] == '{"late":"[1]"}'
+
+
+def test_a_column_is_found_again_whatever_came_first() -> None:
+    taken: dict[bytes, str] = {}
+    for field in ("Name", "name", "NAME"):
+        column = column_for(field, taken)
+        assert column is not None
+        taken[folded(column)] = column
+    assert len(taken) == 3
+    assert [column_for(field, taken) for field in ("Name", "name", "NAME")] == list(taken.values())
+
+
+def test_a_failed_transaction_takes_its_columns_along(tmp_path: Path, items_for, opened, rows_in) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    twice = items_for(sink, {"b": 1})
+    with pytest.raises(SinkError, match="UNIQUE"):
+        sink.write(twice + twice, position)
+    sink.write(items_for(sink, {"b": 2}), position)
+    assert rows_in(tmp_path / "items.db") == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
+def test_text_that_is_no_unicode_is_refused_when_it_is_encoded(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match="surrogate"):
+        SqliteSink(tmp_path / "items.db").encode({"a": "\ud800"})
+
+
+def test_a_table_of_another_name(tmp_path: Path, items_for, opened) -> None:
+    sink = SqliteSink(tmp_path / "shop.db", table='the "goods"')
+    sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    assert query(tmp_path / "shop.db", 'SELECT a FROM "the ""goods"""') == [(1,)]
+
+
+def test_a_crawl_without_items_leaves_an_empty_table(tmp_path: Path, opened, items_for, rows_in) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.finish(opened(sink, None))
+    assert rows_in(tmp_path / "items.db") == []
+    sink.write(items_for(sink, {"a": 1}), position)
+    assert rows_in(tmp_path / "items.db") == [{"a": 1}]
+
+
+def test_a_kill_right_after_the_start_does_not_lock_the_job_out(tmp_path: Path) -> None:
+    for _ in range(2):  # the position of the first start was never committed
+        sink = SqliteSink(tmp_path / "items.db")
+        sink.open(None)
+        sink.write((), None)
+        sink.close()
+
+
+@pytest.mark.parametrize("content", ["foreign", "database"])
+def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "items.db"
+    if content == "database":
+        query(path, "CREATE TABLE items (precious)")
+    else:
+        path.write_text("precious")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="exists and was not written by this job"):
+        SqliteSink(path).open(None)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["items.db"]
+
+
+def test_what_became_of_the_output_between_two_runs_is_told(tmp_path: Path, items_for, opened) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    sink.close()
+    path.unlink()
+    with pytest.raises(ConfigError, match="is gone"):
+        SqliteSink(path).open(position)
+    path.write_text("no database" * 100)
+    with pytest.raises(ConfigError, match="is not an SQLite database"):
+        SqliteSink(path).open(position)
+    path.unlink()
+    query(path, "CREATE TABLE other (x)")
+    with pytest.raises(ConfigError, match="no such table: items"):
+        SqliteSink(path).open(position)
+
+
+def test_an_output_replaced_while_the_crawl_runs_stops_it(tmp_path: Path, items_for, opened) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    path.rename(tmp_path / "moved.db")
+    with pytest.raises(SinkError, match="is gone"):
+        sink.write(items_for(sink, {"a": 2}), position)
+    query(path, "CREATE TABLE items (precious)")
+    with pytest.raises(SinkError, match="was replaced by another file"):
+        sink.write(items_for(sink, {"a": 2}), position)
+
+
+def test_a_reader_is_not_in_the_way(tmp_path: Path, items_for, opened, rows_in) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    with contextlib.closing(sqlite3.connect(tmp_path / "items.db")) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM items").fetchone() == (1,)
+        sink.finish(sink.write(items_for(sink, {"a": 2}), position))
+        assert reader.execute("SELECT count(*) FROM items").fetchone() == (1,)
+    assert rows_in(tmp_path / "items.db") == [{"a": 1}, {"a": 2}]
+
+
+def test_one_file_is_left_when_the_sink_is_closed(tmp_path: Path, items_for) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    sink.open(None)
+    sink.write(items_for(sink, {"a": 1}), None)
+    sink.close()
+    assert os.listdir(tmp_path) == ["items.db"]
