@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib.util
 import random
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -105,6 +107,38 @@ def test_any_bytes_give_a_body_or_a_decode_error(coding: str, data: bytes) -> No
         unpack(coding, data, piece=50)
 
 
+@given(
+    st.binary(max_size=2000) | st.text("ab <p>", max_size=5000).map(str.encode),
+    st.integers(0, 9),
+    st.sampled_from([9, 12, 15]),
+    st.sampled_from([zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE]),
+    st.sampled_from([0, 16]),
+)
+def test_every_way_to_deflate_is_understood(
+    text: bytes, level: int, wbits: int, how: int, gzipped: int
+) -> None:
+    packer = zlib.compressobj(level, wbits=wbits + gzipped, strategy=how)
+    packed = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH) + packer.compress(text) + packer.flush()
+    assert unpack("gzip" if gzipped else "deflate", packed, piece=100) == text + text
+
+
+@given(st.sampled_from(sorted(CODERS)), st.data())
+def test_damaged_data_gives_a_body_or_a_decode_error(coding: str, data: st.DataObject) -> None:
+    packed = bytearray(CODERS[coding](TEXT[:3000]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(DecodeError):
+        unpack(coding, bytes(packed), piece=data.draw(st.sampled_from([1, 100, 65_536])))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_wrong_checksum_is_an_error(coding: str) -> None:
+    packed = bytearray(CODERS[coding](TEXT))
+    packed[-6 if coding == "gzip" else -1] ^= 0xFF
+    with pytest.raises(DecodeError):
+        unpack(coding, bytes(packed))
+
+
 @pytest.mark.parametrize("coding", CODERS)
 def test_no_bytes_at_all_are_an_empty_body(coding: str) -> None:
     assert unpack(coding, b"") == b""
@@ -151,6 +185,24 @@ def test_a_zstd_window_over_eight_megabytes_is_refused() -> None:
     )
     with pytest.raises(DecodeError, match="zstd"):
         unpack("zstd", packed, limit=30_000_000)
+
+
+def test_where_isal_has_no_wheel_zlib_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "isal", None)
+    spec = importlib.util.spec_from_file_location("decode_without_isal", decode.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    other = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(other)
+    assert other.zlib is zlib
+    for packed, coding in ((gzip.compress(TEXT), "gzip"), (zlib.compress(TEXT), "deflate")):
+        body = other.Body(LIMIT)
+        sink = other.decoding(coding, body)
+        sink.write(packed + b"junk")
+        sink.finish()
+        assert body.join() == TEXT
+        with pytest.raises(DecodeError):
+            other.decoding(coding, other.Body(LIMIT)).write(b"\x78\x9cno deflate data")
 
 
 def test_a_body_of_exactly_the_limit_passes() -> None:

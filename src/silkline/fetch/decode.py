@@ -9,9 +9,8 @@ body.
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import brotli  # type: ignore[import-untyped]
 
@@ -22,6 +21,12 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
 
+try:
+    # Inflates at three times the speed of zlib; most of the CPU of a large page goes there.
+    from isal import isal_zlib as zlib
+except ImportError:
+    import zlib  # type: ignore[no-redef]
+
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 4
 MAX_MEMBERS = 1_024
@@ -30,7 +35,7 @@ MAX_MEMBERS = 1_024
 _PIECE = 65_536
 """Bytes decoded at once at most."""
 _ZSTD_WINDOW_LOG = 23
-_ERRORS = (zlib.error, brotli.error, ZstdError)
+_ERRORS = (cast(type[Exception], zlib.error), brotli.error, ZstdError)
 
 
 class Sink(Protocol):
