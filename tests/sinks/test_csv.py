@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from silkline.errors import ConfigError, SinkError
@@ -176,6 +176,7 @@ def test_columns_are_bounded_and_what_is_beyond_is_kept_as_json(
 CELLS = st.lists(st.text(st.sampled_from('a,"\n '), max_size=4), min_size=1, max_size=4)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(CELLS, max_size=6), st.integers(4, 6))
 def test_widening_adds_empty_cells_and_changes_nothing_else(records: list[list[str]], width: int) -> None:
     text = io.StringIO(newline="")

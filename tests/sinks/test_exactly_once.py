@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from silkline.outcome import Item
@@ -183,7 +183,9 @@ class SqliteCrawl(Crawl):
 
 
 for machine in (JsonLinesCrawl, CsvCrawl, SqliteCrawl):
-    machine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+    machine.TestCase.settings = settings(
+        max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 
 TestJsonLinesCrawl = JsonLinesCrawl.TestCase
 TestCsvCrawl = CsvCrawl.TestCase

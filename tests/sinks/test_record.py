@@ -17,7 +17,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from silkline.errors import ItemError
@@ -182,6 +182,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(st.characters(exclude_categories=())), VALUES, max_size=5))
 def test_any_record_is_json_and_stable(item: dict[str, Any]) -> None:
     record = record_of(item)

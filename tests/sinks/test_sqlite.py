@@ -236,3 +236,14 @@ def test_one_file_is_left_when_the_sink_is_closed(tmp_path: Path, items_for) -> 
     sink.write(items_for(sink, {"a": 1}), None)
     sink.close()
     assert os.listdir(tmp_path) == ["items.db"]
+
+
+def test_two_tables_in_one_file(tmp_path: Path, items_for, opened, rows_in) -> None:
+    items, goods = SqliteSink(tmp_path / "x.db"), SqliteSink(tmp_path / "x.db", table="goods")
+    assert items.name != goods.name
+    at_items, at_goods = opened(items, None), opened(goods, None)
+    at_items = items.write(items_for(items, {"a": 1}), at_items)
+    goods.write(items_for(goods, {"b": 2}), at_goods)
+    items.write(items_for(items, {"a": 2}), at_items)
+    assert rows_in(tmp_path / "x.db") == [{"a": 1}, {"a": 2}]
+    assert query(tmp_path / "x.db", "SELECT b FROM goods") == [(2,)]

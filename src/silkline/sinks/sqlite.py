@@ -56,12 +56,13 @@ class SqliteSink:
     def open(self, position: str | None) -> None:
         with starting(), self._told():
             prepare(self._path, self._shown)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-            size = os.path.getsize(self._path)
-            if size and position is None:
-                raise SinkError(foreign(self._shown))
+            size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
             if not size and position not in (None, NOTHING):
                 raise FileNotFoundError(self._path)
+            if not size:  # of a database, closing a descriptor would end the locks that SQLite holds on it
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+            if size and position is None:
+                raise SinkError(foreign(self._shown))
             self.write((), position)
 
     def encode(self, item: Mapping[str, Any]) -> Row:
