@@ -20,7 +20,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 run: $(VENV)/.installed       ## crawl the bundled demo shop; URL=https://... crawls that instead
-	@$(BIN)/silkline demo --crawl $(if $(URL),--url '$(URL)') $(ARGS)
+	@$(BIN)/silkline $(if $(URL),crawl '$(URL)' --follow-all,demo --crawl) $(ARGS)
 
 test: $(VENV)/.installed-dev  ## the whole suite
 	@$(BIN)/python -m pytest $(ARGS)

@@ -1,0 +1,161 @@
+"""`silkline crawl`: a crawl described by options alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from typer import Argument, Option, echo
+
+from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
+from silkline.config import Settings
+from silkline.errors import ConfigError
+from silkline.resolve import DEFAULT, resolve
+
+if TYPE_CHECKING:
+    from silkline.cli.declared import Declaration
+    from silkline.cli.show import Preview
+    from silkline.seeds import Seed
+
+FROM = "Where to start and what to follow"
+ITEMS = "What to take"
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+  silkline crawl https://shop.example/ --follow a.next -o pages.csv
+  silkline crawl https://shop.example/ --item div.product --field name=h2 --field price=.price
+  silkline crawl --urls urls.txt --field title=title -o out.jsonl --concurrency 100
+"""
+
+Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
+UrlsFile = Annotated[
+    str | None,
+    Option(
+        "--urls",
+        metavar="FILE",
+        help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
+        rich_help_panel=FROM,
+    ),
+]
+Follow = Annotated[
+    list[str] | None,
+    Option(
+        metavar="CSS", help="Follow the links that match. Can be given several times.", rich_help_panel=FROM
+    ),
+]
+FollowAll = Annotated[
+    bool,
+    Option(
+        "--follow-all", metavar=" ", help="Follow all links to the hosts of the start.", rich_help_panel=FROM
+    ),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    Option(
+        metavar="HOST",
+        help="With --follow-all: this host, too. *.example.com stands for its subdomains. Repeatable.",
+        rich_help_panel=FROM,
+    ),
+]
+Item = Annotated[
+    str | None,
+    Option(metavar="CSS", help="One item for each match, not one for each page.", rich_help_panel=ITEMS),
+]
+Fields = Annotated[
+    list[str] | None,
+    Option(
+        "--field",
+        metavar="NAME=CSS",
+        help="A field of the item: text of the first match, or CSS::html, CSS::attr(NAME). Repeatable."
+        " Without it, an item has url, status and title.",
+        rich_help_panel=ITEMS,
+    ),
+]
+
+
+@with_debug
+@with_settings
+def crawl(
+    urls: Urls = None,
+    urls_file: UrlsFile = None,
+    follow: Follow = None,
+    follow_all: FollowAll = False,
+    allow_host: AllowHost = None,
+    item: Item = None,
+    field: Fields = None,
+    config: Config = None,
+    show_config: ShowConfig = False,
+    *,
+    given: dict[str, Any],
+) -> int:
+    """Crawl pages and take items from them, without writing code.
+
+    The same command run again goes on where it stopped. Without --output
+    the items are kept beside the job, and the first ones are shown.
+    """
+    from silkline.cli.declared import Declaration
+
+    return crawl_declared(
+        Declaration(
+            urls=tuple(urls or ()),
+            urls_file=urls_file,
+            fields=tuple(field or ()),
+            item=item,
+            follow=tuple(follow or ()),
+            follow_all=follow_all,
+            allow_hosts=tuple(allow_host or ()),
+        ),
+        given,
+        config=config,
+        show_config=show_config,
+    )
+
+
+def crawl_declared(
+    declaration: Declaration,
+    given: Mapping[str, Any],
+    *,
+    config: Path | None = None,
+    show_config: bool = False,
+    kept_items: Preview | None = None,
+) -> int:
+    """Run a declared crawl, or show its settings. Returns the exit code.
+
+    kept_items: the file for the items if no output is given; None for one beside the job.
+    """
+    from silkline.cli.declared import declared_crawler, job_name
+    from silkline.cli.show import conduct, settings_table, warn
+
+    resolved = resolve(given, os.environ, config=config)
+    declaration = msgspec.structs.replace(declaration, outputs=resolved.settings.outputs)
+    seeds: list[Seed] = [*declaration.urls, *([Path(declaration.urls_file)] if declaration.urls_file else [])]
+    if seeds and resolved.origins["job"] == DEFAULT:
+        resolved = resolved.having("job", job_name(declaration), "named after the crawl")
+    warn(resolved.warnings)
+    with ExitStack() as stack:
+        preview = None
+        if not declaration.outputs:
+            preview = kept_items or _kept_items(resolved.settings, stack)
+            resolved = resolved.having("outputs", (str(preview.path),), "kept beside the job")
+        if show_config:
+            echo(settings_table(resolved))
+            return 0
+        if not seeds:
+            raise ConfigError("nothing to crawl: give a URL, such as https://example.com/, or --urls FILE")
+        return conduct(declared_crawler(declaration), seeds, resolved.settings, preview)
+
+
+def _kept_items(settings: Settings, stack: ExitStack) -> Preview:
+    """Where items go if nobody says: beside the job, and like it for as long as it lasts."""
+    import tempfile
+
+    from silkline.cli.show import Preview
+
+    if settings.frontier_url != "memory:":
+        return Preview(Path(".silkline") / f"{settings.job}.jsonl", kept=True)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-"))
+    return Preview(Path(folder) / "items.jsonl", kept=False)

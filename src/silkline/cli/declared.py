@@ -1,0 +1,150 @@
+"""The spider that options describe: what to follow, and what to take of each page."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.cli.scope import Scope, site_of
+from silkline.crawler import Crawler
+from silkline.errors import BadUrlError, ConfigError, SelectorError
+from silkline.parse.fields import Field, extract, parse_fields
+from silkline.parse.page import Page
+from silkline.parse.selector import compile_css, compile_selector
+from silkline.request import Follow
+from silkline.url import check
+
+DEFINITION_LIMIT = 300
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says about a crawl, as it is written there.
+
+    urls: seeds. urls_file: a file of more, "-" for standard input.
+    fields: NAME=CSS. item: the CSS of one item. follow: CSS of links. allow_hosts: for follow_all.
+    outputs: belong to the definition, so that another output is another job.
+    """
+
+    urls: tuple[str, ...] = ()
+    urls_file: str | None = None
+    fields: tuple[str, ...] = ()
+    item: str | None = None
+    follow: tuple[str, ...] = ()
+    follow_all: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+def declared_crawler(declaration: Declaration) -> Crawler:
+    """The crawler with the one handler that was described. Raises ConfigError for what cannot work."""
+    crawler = Crawler(definition=definition_of(declaration))
+    crawler.handler(_handler(declaration))
+    return crawler
+
+
+def definition_of(declaration: Declaration) -> str:
+    """What makes it this crawl and no other, as the options that would give it; cut where it gets long."""
+    words = list(declaration.urls)
+    options = [
+        ("--urls", [declaration.urls_file] if declaration.urls_file else []),
+        ("--item", [declaration.item] if declaration.item else []),
+        ("--field", declaration.fields),
+        ("--follow", declaration.follow),
+        ("--allow-host", declaration.allow_hosts),
+        ("--output", declaration.outputs),
+    ]
+    words += [word for option, values in options for value in values for word in (option, value)]
+    text = shlex.join([*words, *["--follow-all"] * declaration.follow_all])
+    return text if len(text) <= DEFINITION_LIMIT else f"{text[: DEFINITION_LIMIT - 10]}… {_short_hash(text)}"
+
+
+def job_name(declaration: Declaration) -> str:
+    """The job's name where none is given: the same crawl has the same one, another crawl another.
+
+    Raises ConfigError for a first URL that is none.
+    """
+    if declaration.urls:
+        start = _site(declaration.urls[0])
+    else:
+        start = "stdin" if declaration.urls_file == "-" else (declaration.urls_file or "").rpartition("/")[2]
+    slug = re.sub(r"[^\w.-]+", "-", start).strip("-._")[:60] or "crawl"
+    everything = msgspec.json.encode(declaration)
+    return f"{slug}-{_short_hash(everything.decode())}"
+
+
+def _site(url: str) -> str:
+    try:
+        return site_of(check(url))
+    except BadUrlError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def _handler(declaration: Declaration) -> Callable[[Page], Iterator[Any]]:
+    items = _items(declaration)
+    links = _links(declaration)
+
+    def handle(page: Page) -> Iterator[Any]:
+        yield from items(page)
+        yield from links(page)
+
+    return handle
+
+
+def _items(declaration: Declaration) -> Callable[[Page], Iterator[dict[str, Any]]]:
+    fields, item = parse_fields(declaration.fields), declaration.item
+    if item is not None:
+        _checked("--item", item, compile_css)
+        if not fields:
+            raise ConfigError("--item needs fields; add for example --field name=h2")
+
+    def of_page(page: Page) -> Iterator[dict[str, Any]]:
+        document = page.kind != "other"
+        if not fields:
+            yield {"url": page.url, "status": page.status, "title": page.title if document else None}
+        elif item is None:
+            yield {"url": page.url, **(extract(page, fields) if document else _empty(fields))}
+        elif document:
+            for element in page.css(item):
+                yield {"url": page.url, **extract(element, fields)}
+
+    return of_page
+
+
+def _empty(fields: Sequence[Field]) -> dict[str, None]:
+    return {field.name: None for field in fields}
+
+
+def _links(declaration: Declaration) -> Callable[[Page], Iterator[Follow]]:
+    selectors = [_checked("--follow", css, compile_selector) for css in declaration.follow]
+    # "#next" alone would be a link to a fragment for `Page.follow`.
+    selectors = [f"*{css}" if css.startswith("#") else css for css in selectors]
+    if declaration.allow_hosts and not declaration.follow_all:
+        raise ConfigError("--allow-host widens --follow-all; give that too, or leave both out")
+    scope = Scope(declaration.urls, declaration.allow_hosts) if declaration.follow_all else None
+
+    def of_page(page: Page) -> Iterator[Follow]:
+        if page.kind == "other":
+            return
+        for css in selectors:
+            yield page.follow(css)
+        if scope is not None:
+            yield Follow(scope.links(page))
+
+    return of_page
+
+
+def _checked(option: str, css: str, compile: Callable[[str], object]) -> str:
+    try:
+        compile(css)
+    except SelectorError as error:
+        raise ConfigError(f"{option}: {error}") from error
+    return css.strip()

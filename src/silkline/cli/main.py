@@ -1,0 +1,101 @@
+"""The command line: its commands, and the one place where errors become a line and an exit code.
+
+0 finished; 1 finished, but with dead letters under --strict; 2 usage or configuration; 3 fatal;
+130 interrupted, everything is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from silkline.errors import ConfigError, SilklineError
+from silkline.version import __version__
+
+USAGE = 2
+FATAL = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""As the shell reports a program that SIGPIPE ended: the reader of our output went away."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = application()(words, prog_name="silkline", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except BrokenPipeError:
+        # What is still buffered would raise once more when the interpreter flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted", INTERRUPTED)
+    except ConfigError as error:
+        return _say(str(error), USAGE)
+    except SilklineError as error:
+        return _say(str(error), FATAL)
+    except Exception as error:
+        return _unexpected(error, debug="--debug" in words)
+
+
+def application() -> typer.Typer:
+    """All commands."""
+    from silkline.cli import crawl, dead, demo, run, status
+
+    app = typer.Typer(
+        help="A web crawler that can be killed at any instant and loses nothing.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    app.command(epilog=crawl.EXAMPLES)(crawl.crawl)
+    app.command(epilog=run.EXAMPLES)(run.run)
+    app.command(epilog=demo.EXAMPLES)(demo.demo)
+    app.command(epilog=status.EXAMPLES)(status.status)
+    app.add_typer(dead.application())
+    return app
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", metavar=" ", help="Print the version.", is_eager=True, callback=_version),
+    ] = False,
+) -> None:
+    """What stands before a command."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"silkline {__version__}")
+        raise typer.Exit
+
+
+def _unexpected(error: Exception, *, debug: bool) -> int:
+    # typer's own errors have no public base class that all its releases share.
+    if callable(message := getattr(error, "format_message", None)):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "silkline"
+        return _say(f"{message()} (see {command} --help)", USAGE)
+    if debug:
+        traceback.print_exception(error)
+    return _say(f"unexpected {type(error).__name__}: {error}; --debug shows where", FATAL)
+
+
+def _say(line: str, code: int) -> int:
+    print(f"silkline: {' '.join(line.split())}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

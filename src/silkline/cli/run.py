@@ -1,0 +1,85 @@
+"""`silkline run`: a Crawler object in a Python file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option, echo
+
+from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
+from silkline.config import Settings
+from silkline.errors import ConfigError
+from silkline.resolve import FIELDS, resolve
+
+if TYPE_CHECKING:
+    from silkline.seeds import Seed
+
+WHAT = "What to run"
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+  silkline run quotes.py https://quotes.example/ -o quotes.csv
+  silkline run spiders.py:shop --urls urls.txt --processes 2
+"""
+
+
+@with_debug
+@with_settings
+def run(
+    spider: Annotated[
+        str,
+        Argument(
+            metavar="FILE[:NAME]",
+            help="A Python file with a Crawler; NAME of the variable, if there are several.",
+        ),
+    ],
+    urls: Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")] = None,
+    urls_file: Annotated[
+        str | None,
+        Option(
+            "--urls",
+            metavar="FILE",
+            help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        Option(metavar="NAME", help="The variable that holds the Crawler.", rich_help_panel=WHAT),
+    ] = None,
+    config: Config = None,
+    show_config: ShowConfig = False,
+    *,
+    given: dict[str, Any],
+) -> int:
+    """Run the Crawler of a Python file.
+
+    What the file does under if __name__ == "__main__" is not run. Options, the
+    environment and silkline.toml win over what the file sets. Without a URL,
+    a job that was begun goes on.
+    """
+    from silkline.cli.load import crawler_from
+    from silkline.cli.show import conduct, settings_table, warn
+    from silkline.cli.store import begun
+
+    path, _, variable = (spider, "", "") if Path(spider).exists() else spider.partition(":")
+    crawler = crawler_from(Path(path), name or variable or None)
+    resolved = resolve(given, os.environ, config=config, spider=_changed(crawler.settings), spider_name=path)
+    warn(resolved.warnings)
+    if show_config:
+        echo(settings_table(resolved))
+        return 0
+    seeds: list[Seed] = [*(urls or ()), *([Path(urls_file)] if urls_file else [])]
+    if not seeds and (resolved.settings.fresh or not begun(resolved.settings)):
+        raise ConfigError(
+            f"job {resolved.settings.job!r} has nothing to crawl yet: silkline run {spider} https://..."
+        )
+    return conduct(crawler, seeds, resolved.settings)
+
+
+def _changed(settings: Settings) -> dict[str, Any]:
+    """What the spider's file sets: the rest are the defaults."""
+    defaults = Settings()
+    return {name: value for name in FIELDS if (value := getattr(settings, name)) != getattr(defaults, name)}

@@ -1,0 +1,146 @@
+"""What commands print: settings and where they come from, progress, items, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from typer import echo
+
+from silkline.config import Settings
+from silkline.crawler import Crawler
+from silkline.observe import figures
+from silkline.observe.progress import Progress
+from silkline.observe.report import INTERRUPTED, Report, lines, render
+from silkline.resolve import FIELDS, Resolved, redacted, shown
+from silkline.seeds import Seed
+from silkline.sinks.choose import sinks_for
+
+PREVIEW_ROWS = 20
+PREVIEW_COLUMNS = 8
+CELL = 200
+
+
+def settings_table(resolved: Resolved) -> str:
+    """One line a setting: name, value, origin; passwords are not shown."""
+    settings = resolved.settings
+    values = {name: shown(name, settings) for name in FIELDS} | {"frontier": redacted(settings.frontier_url)}
+    name_width, value_width = max(map(len, values)), max(map(len, values.values()))
+    return "\n".join(
+        f"{name:<{name_width}}  {value:<{value_width}}  {resolved.origins[name]}"
+        for name, value in values.items()
+    )
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """A JSON lines file of items to show the first ones of. kept: it is still there after the command."""
+
+    path: Path
+    kept: bool
+
+
+def conduct(
+    crawler: Crawler, seeds: Sequence[Seed], settings: Settings, preview: Preview | None = None
+) -> int:
+    """Run the crawl with progress; then print the first items to stdout and the report to stderr.
+
+    Returns the exit code.
+    """
+    sinks_for(settings.outputs)  # a wrong name is refused before there is a store or anything is removed
+    crawler.configure(settings)
+    console = Console(stderr=True)
+    with Progress(console, settings.job, max_pages=settings.max_pages, quiet=settings.quiet) as progress:
+        report = crawler.run(*seeds, watch=progress.update)
+    if not settings.quiet:
+        if preview is not None:
+            print_items(preview.path)
+            report = report if preview.kept else msgspec.structs.replace(report, outputs=())
+        print_report(console, report)
+        if preview is not None and report.items:
+            console.print(
+                "  -o FILE puts the items where you want them: .csv, .jsonl or .sqlite", style="dim"
+            )
+    return exit_code(report, settings)
+
+
+def exit_code(report: Report, settings: Settings) -> int:
+    """0 finished or out of budget, 1 with dead letters under `strict`, 130 interrupted."""
+    if report.reason == INTERRUPTED:
+        return 130
+    return 1 if settings.strict and report.dead else 0
+
+
+def warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        echo(f"silkline: warning: {warning}", err=True)
+
+
+def print_report(console: Console, report: Report) -> None:
+    if console.is_terminal:
+        console.print(render(report))
+    else:
+        console.print("\n".join(lines(report)), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_items(path: Path) -> None:
+    """A table of the first items of a JSON lines file."""
+    try:
+        with path.open("rb") as file:
+            items = [msgspec.json.decode(line) for line in islice(file, PREVIEW_ROWS)]
+            more = bool(file.readline())
+    except FileNotFoundError:
+        items = []
+    if items:
+        console = Console()
+        with suppress(SystemExit):  # rich's way to say that nobody reads stdout any more
+            console.print(items_table(items, console.width, "the first items" if more else "the items"))
+
+
+def items_table(items: Sequence[dict[str, Any]], width: int, title: str) -> RenderableType:
+    """A column for each of the first fields that the items have, cut to fit into `width`."""
+    names = list(dict.fromkeys(name for item in items for name in item))
+    columns = {name: [_cell(item.get(name)) for item in items] for name in names[:PREVIEW_COLUMNS]}
+    if origin := _common_origin(columns.get("url", [])):
+        columns["url"] = [url.removeprefix(origin) for url in columns["url"]]
+        title += f" of {origin}"
+    table = Table(header_style="dim")
+    natural = [max(cell_len(name), *map(cell_len, cells)) for name, cells in columns.items()]
+    for name, room in zip(columns, _shares(natural, width - 3 * len(columns) - 1), strict=True):
+        table.add_column(Text(figures.one_line(name)), no_wrap=True, overflow="ellipsis", width=room)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, row))
+    if len(names) > PREVIEW_COLUMNS:
+        more = ", ".join(map(figures.one_line, names[PREVIEW_COLUMNS:]))
+        return Group(Text(title, style="bold"), table, Text(f"not shown: {more}", style="dim"))
+    return Group(Text(title, style="bold"), table)
+
+
+def _shares(natural: Sequence[int], room: int) -> list[int]:
+    """Split `room` among columns: none gets more than it needs, the wide ones share what is left."""
+    shares = [0] * len(natural)
+    narrow_first = sorted(range(len(natural)), key=lambda column: natural[column])
+    for done, column in enumerate(narrow_first):
+        shares[column] = max(1, min(natural[column], room // (len(natural) - done)))
+        room -= shares[column]
+    return shares
+
+
+def _common_origin(urls: Sequence[str]) -> str:
+    """Scheme and host of the URLs where all have the same; "" otherwise."""
+    origins = {"/".join(url.split("/", 3)[:3]) for url in urls}
+    return origins.pop() if len(urls) > 1 and len(origins) == 1 else ""
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return figures.one_line(text, CELL)

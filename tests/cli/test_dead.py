@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+from tests.site import Site
+
+
+@pytest.fixture
+def broken_shop(inside: Call, shop: Site) -> Site:
+    """Job "shop" of which /gone is dead by 404, and the six things by a server error."""
+    for path in [path for path in shop.pages if path.startswith("/thing/")]:
+        del shop.pages[path]
+    done = inside("crawl", f"{shop.url}/", "--follow-all", "--job", "shop", "-o", "items.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "silkline dead list --job shop" in done.stderr
+    return shop
+
+
+def test_dead_letters_are_listed_counted_and_resent(inside: Call, broken_shop: Site, tmp_path: Path) -> None:
+    listed = inside("dead", "list").stdout.splitlines()
+    assert len(listed) == 7
+    assert all("http_404  1x  http://127.0.0.1:" in line for line in listed)
+
+    letters = [
+        json.loads(line) for line in inside("dead", "list", "--json", "--limit", "3").stdout.splitlines()
+    ]
+    assert len(letters) == 3
+    assert {letter["cause"] for letter in letters} == {"http_404"}
+    assert letters[0]["request"]["url"].startswith(broken_shop.url)
+
+    assert inside("dead", "stats", "--job", "shop").stdout.split() == ["7", "http_404", "7", "all"]
+    assert json.loads(inside("dead", "stats", "--json").stdout) == {"http_404": 7}
+    assert json.loads(inside("status", "--json").stdout) == {
+        "job": "shop",
+        "waiting": 0,
+        "delayed": 0,
+        "leased": 0,
+        "done": 3,
+        "dead": 7,
+    }
+
+    broken_shop.pages |= {f"/thing/{n}{x}": "<title>back</title>" for n in (1, 2, 3) for x in "ab"}
+    assert "5 put back" in inside("dead", "resend", "--limit", "5", "--cause", "http_404").stdout
+    assert "no such dead letters" in inside("dead", "resend", "--cause", "dns").stdout
+    assert inside("status").stdout.split() == (
+        ["shop", "5", "waiting", "0", "delayed", "0", "leased", "3", "done", "2", "dead"]
+    )
+    hits = broken_shop.hits.total()
+    again = inside("crawl", f"{broken_shop.url}/", "--follow-all", "--job", "shop", "-o", "items.jsonl")
+    assert again.returncode == 0, again.stderr
+    assert broken_shop.hits.total() == hits + 5
+
+
+def test_dropping_asks_first_and_can_be_limited_to_a_host(inside: Call, broken_shop: Site) -> None:
+    refused = inside("dead", "drop")
+    assert refused.returncode == 2
+    assert "add --yes" in refused.stderr
+    other = inside("dead", "drop", "--yes", "--host", "shop.example")
+    assert "no such dead letters" in other.stdout
+    assert "7 dropped" in inside("dead", "drop", "--yes", "--host", broken_shop.url).stdout
+    gone = inside("dead", "list")
+    assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "no dead letters\n")
+
+
+def test_of_several_jobs_one_must_be_named(inside: Call, shop: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for job in ("one", "two"):
+        assert inside("crawl", f"{shop.url}/thing/1a", "--job", job, "-o", f"{job}.csv").returncode == 0
+    asked = inside("dead", "stats")
+    assert asked.returncode == 2
+    assert "which job? there are: one, two; name it with --job NAME" in asked.stderr
+    monkeypatch.setenv("SILKLINE_JOB", "two")
+    assert inside("dead", "stats").returncode == 0

@@ -1,0 +1,124 @@
+"""What is wrong with a command is one clear line and exit 2; most of it needs no process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from silkline.version import __version__
+from tests.cli.conftest import Call
+
+URL = "http://127.0.0.1:9/"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("crawl", "nothing to crawl: give a URL, such as https://example.com/, or --urls FILE"),
+        ("crawl shop.example", "'shop.example' has no scheme; write https://shop.example"),
+        (f"crawl {URL} ftp://a/", "'ftp://a/' is not an http or https URL"),
+        (f"crawl {URL} --colour", "No such option: --colour"),
+        (f"crawl {URL} --concurrency", "Option '--concurrency' requires an argument"),
+        (f"crawl {URL} --concurrency 0", "--concurrency: concurrency must be a whole number from 1 to 10000"),
+        (f"crawl {URL} --max-body 10M", "--max-body: max_body must be a number of bytes, or a size such as"),
+        (f"crawl {URL} --frontier memory: --processes 2", "frontier memory: is for one process"),
+        (f"crawl {URL} --frontier mysql://x", "'mysql://x' is no frontier: write memory:, or sqlite:///"),
+        (f"crawl {URL} -o items.xls", "output 'items.xls': its ending names no format; known are .jsonl"),
+        (f"crawl {URL} --field h1", "field 'h1' has no '='; write NAME=CSS"),
+        (f"crawl {URL} --item div", "--item needs fields"),
+        ("crawl --urls nowhere.txt", "nowhere.txt: no such file"),
+        ("crawl --urls .", ". is a directory, not a file of URLs"),
+        (f"crawl {URL} --config nowhere.toml", "nowhere.toml: no such file"),
+        ("run", "Missing argument 'FILE[:NAME]'"),
+        ("run nowhere.py", "nowhere.py: no such file"),
+        ("demo --port 70000", "70000 is not a port"),
+        ("demo --crawl --port 70000", "70000 is not a port"),
+        ("dead list", "which job? there is none in .silkline/; name it with --job NAME"),
+        (
+            "dead stats --job nowhere",
+            "there is no job 'nowhere': sqlite:///.silkline/nowhere.db does not exist",
+        ),
+        ("dead drop --frontier sqlite:///nowhere.db", "there is no job 'spider'"),
+        ("status --job a/b", "--job: job must be a name of letters"),
+        ("crwal", "No such command 'crwal'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(
+    words: str, line: str, inside: Call, tmp_path: Path
+) -> None:
+    done = inside(*words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"silkline: {line}")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_binary_urls_are_refused(inside: Call, tmp_path: Path) -> None:
+    (tmp_path / "urls.bin").write_bytes(b"\x7fELF\x00\x01")
+    done = inside("crawl", "--urls", "urls.bin")
+    assert done == (2, "", "silkline: urls.bin is a binary file, not a list of URLs\n")
+
+
+def test_a_traceback_is_shown_only_for_debug(inside: Call) -> None:
+    lines = inside("run", "nowhere.py", "--debug").stderr.splitlines()
+    assert lines[0].startswith("Traceback")
+    assert lines[-1] == "silkline: nowhere.py: no such file"
+
+
+def test_an_error_of_our_own_is_a_line_too(inside: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug\nin silkline")
+
+    monkeypatch.setattr("silkline.cli.crawl.resolve", broken)
+    done = inside("crawl", URL)
+    assert done == (3, "", "silkline: unexpected RuntimeError: a bug in silkline; --debug shows where\n")
+    assert "test_usage.py" in inside("crawl", URL, "--debug").stderr
+
+
+def test_every_setting_is_shown_with_its_origin(
+    inside: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "silkline.toml").write_text(
+        "timeout = '1m'\nfrontier = 'redis://me:secret@store.example/0'\n"
+    )
+    monkeypatch.setenv("SILKLINE_RETRIES", "7")
+    monkeypatch.setenv("CONCURRENCY", "200")
+    monkeypatch.setenv("SILKLINE_CONCURENCY", "201")
+    done = inside("crawl", "https://shop.example/", "--delay", "500ms", "--show-config")
+    assert done.returncode == 0
+    shown = {line.split()[0]: line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()}
+    assert shown["timeout"] == ["60", "silkline.toml"]
+    assert shown["frontier"] == ["redis://me:***@store.example/0", "silkline.toml"]
+    assert shown["retries"] == ["7", "environment variable SILKLINE_RETRIES"]
+    assert shown["concurrency"] == ["200", "environment variable CONCURRENCY"]
+    assert shown["delay"] == ["0.5", "--delay"]
+    assert shown["per_host"] == ["8", "default"]
+    assert shown["job"][0].startswith("shop.example-")
+    assert shown["outputs"][1] == "kept beside the job"
+    assert "secret" not in done.stdout
+    assert "did you mean SILKLINE_CONCURRENCY?" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["silkline.toml"]
+
+
+def test_help_says_what_there_is_and_loads_no_engine() -> None:
+    code = (
+        "import sys; from silkline.cli.main import main; main(sys.argv[1:]); "
+        "print(sorted({'aiohttp', 'uvloop', 'turbohtml', 'sqlite3', 'prometheus_client'} & set(sys.modules)))"
+    )
+    for words, expected in [
+        (["--help"], ["crawl", "run", "demo", "dead", "status"]),
+        (["crawl", "--help"], ["--field", "--follow-all", "[default: 64]", "Examples", "Limits"]),
+        (["dead", "--help"], ["list", "stats", "resend", "drop"]),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert all(word in done.stdout for word in expected), done.stdout
+        assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_printed(inside: Call) -> None:
+    assert inside("--version") == (0, f"silkline {__version__}\n", "")
