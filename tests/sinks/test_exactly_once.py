@@ -184,7 +184,7 @@ class SqliteCrawl(Crawl):
 
 for machine in (JsonLinesCrawl, CsvCrawl, SqliteCrawl):
     machine.TestCase.settings = settings(
-        max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 
 TestJsonLinesCrawl = JsonLinesCrawl.TestCase
