@@ -1,5 +1,62 @@
-"""silkline: a distributed, asynchronous web crawler that can be killed at any instant and loses nothing."""
+"""silkline: a distributed, asynchronous web crawler that can be killed at any instant and loses nothing.
+
+from silkline import Crawler, Page
+
+crawler = Crawler("quotes")
+
+@crawler.handler
+async def listing(page: Page):
+    for quote in page.css("div.quote"):
+        yield {"text": quote.text(".text"), "author": quote.text(".author")}
+    yield page.follow("li.next a")
+
+if __name__ == "__main__":
+    crawler.run("https://quotes.example/")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from silkline.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from silkline.crawler import Crawler
+    from silkline.errors import Retry, SilklineError
+    from silkline.observe.report import Report
+    from silkline.parse.page import Page
+    from silkline.request import Follow, Request
+    from silkline.response import Response
+
+__all__ = [
+    "Crawler",
+    "Follow",
+    "Page",
+    "Report",
+    "Request",
+    "Response",
+    "Retry",
+    "SilklineError",
+    "__version__",
+]
+
+_HOMES = {
+    "Crawler": "silkline.crawler",
+    "Follow": "silkline.request",
+    "Page": "silkline.parse.page",
+    "Report": "silkline.observe.report",
+    "Request": "silkline.request",
+    "Response": "silkline.response",
+    "Retry": "silkline.errors",
+    "SilklineError": "silkline.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name at its first use, so that `silkline --help` need not load the whole engine."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'silkline' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -127,6 +127,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics_port: Port | None = None
 
     @property
+    def frontier_url(self) -> str:
+        return self.frontier or f"sqlite:///.silkline/{self.job}.db"
+
+    @property
     def frontier_options(self) -> FrontierOptions:
         return FrontierOptions(
             job=self.job,

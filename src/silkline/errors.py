@@ -48,7 +48,9 @@ class ConfigError(SilklineError):
 
 
 class UnknownLabelError(ConfigError):
-    """A request's label has no handler."""
+    """A request's label has no handler. Out of a handler it is that page's fault alone, with cause "label"."""
+
+    cause = "label"
 
 
 class JobError(ConfigError):

@@ -1,0 +1,179 @@
+"""The public face: wiring only."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar, overload
+
+import uvloop
+
+from silkline.config import Settings
+from silkline.engine.crew import Crew, Ending, Seat
+from silkline.engine.session import Plan, Session
+from silkline.errors import ConfigError, FatalError
+from silkline.frontier.open import remove_store
+from silkline.observe.report import Report, report_of
+from silkline.observe.snapshot import Snapshot, merge
+from silkline.observe.view import View
+from silkline.protocols import Fetcher, Hook, Middleware, Sink
+from silkline.request import DEFAULT_LABEL
+from silkline.resolve import settings_from
+from silkline.router import Handler, Router
+from silkline.seeds import Seed, Seeds
+from silkline.sinks.choose import discard
+
+H = TypeVar("H", bound=Handler)
+Watch = Callable[[Snapshot], None]
+
+
+class Crawler:
+    """A crawl: handlers, outputs and settings.
+
+    name: the job's name. outputs: files for the items (.jsonl, .csv, .db, .sqlite). sinks: outputs of your
+    own. fetcher: in place of HttpFetcher. middleware: around every fetch, first one outermost. hooks: told
+    of every event. columns: of CSV outputs, where they should not be those of the first item.
+    settings: any of `config.Settings`, such as concurrency=200, frontier="memory:".
+
+    Raises ConfigError for a setting that does not exist or has a bad value.
+    """
+
+    def __init__(
+        self,
+        name: str = "spider",
+        *,
+        outputs: Iterable[str] = (),
+        sinks: Sequence[Sink] = (),
+        fetcher: Fetcher | None = None,
+        middleware: Sequence[Middleware] = (),
+        hooks: Sequence[Hook] = (),
+        columns: Sequence[str] | None = None,
+        definition: str = "",
+        **settings: Any,
+    ) -> None:
+        self.given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
+        self.settings = settings_from(self.given, "Crawler(...)")
+        self.router = Router()
+        self._sinks = tuple(sinks)
+        self._fetcher = fetcher
+        self._middleware = tuple(middleware)
+        self._hooks = tuple(hooks)
+        self._columns = columns
+        self._definition = definition
+
+    @overload
+    def handler(self, label: H) -> H: ...
+    @overload
+    def handler(self, label: str = DEFAULT_LABEL) -> Callable[[H], H]: ...
+    def handler(self, label: Any = DEFAULT_LABEL) -> Any:
+        """Register a handler: `@crawler.handler` for pages without a label, `@crawler.handler("author")`.
+
+        Raises ConfigError where the label is taken.
+        """
+        if callable(label):
+            self.router.add(DEFAULT_LABEL, label)
+            return label
+
+        def register(function: H) -> H:
+            self.router.add(label, function)
+            return function
+
+        return register
+
+    def configure(self, settings: Settings) -> None:
+        """Replace all settings."""
+        self.settings = settings
+
+    def run(self, *seeds: Seed, watch: Watch | None = None, **overrides: Any) -> Report:
+        """Crawl until the job is finished, its page budget is spent, or SIGINT or SIGTERM asks to stop.
+
+        seeds: URLs, Requests, Paths of files with a URL or JSON task a line, iterables of the first two.
+        watch: gets a Snapshot about twice a second; None shows progress and the report on stderr,
+            unless `quiet` is set.
+        overrides: settings for this run only.
+
+        Called again for the same job it resumes. Raises ConfigError and FatalError; what was committed stays.
+        """
+        settings = self._settings(overrides)
+        plan = self._plan(settings, seeds, signals=True)
+        with View(settings, watch) as view:
+            if settings.processes == 1:
+                ending = _run(Session(plan, _alone(view.update)).run())
+                report = self._report(settings, [ending], ())
+            else:
+                crew = Crew(settings.processes, lambda seat: _run(Session(plan, seat).run()), view.update)
+                report = self._report(settings, crew.run(), crew.troubles)
+            view.end(report)
+        return report
+
+    async def run_async(self, *seeds: Seed, watch: Watch | None = None, **overrides: Any) -> Report:
+        """The same on the running event loop, for notebooks and other programs; one process, and signals
+        stay with the host program: cancel the task to stop."""
+        settings = self._settings(overrides)
+        if settings.processes != 1:
+            raise ConfigError("run_async works in this process alone; use run() for processes > 1")
+        plan = self._plan(settings, seeds, signals=False)
+        return self._report(settings, [await Session(plan, _alone(watch or _ignore)).run()], ())
+
+    def _settings(self, overrides: dict[str, Any]) -> Settings:
+        settings = settings_from(overrides, "run(...)", base=self.settings)
+        if settings.processes > 1 and settings.frontier == "memory:":
+            raise ConfigError("frontier memory: is for one process; use sqlite:///path with processes > 1")
+        return settings
+
+    def _plan(self, settings: Settings, seeds: Sequence[Seed], *, signals: bool) -> Plan:
+        if not self.router.labels:
+            raise ConfigError("this crawler has no handler; write one with @crawler.handler")
+        source = Seeds(*seeds)
+        if settings.fresh:
+            remove_store(settings.frontier_url)
+            for path in settings.outputs:
+                discard(path)
+        return Plan(
+            settings=settings,
+            router=self.router,
+            seeds=source,
+            fetcher=self._fetcher,
+            middleware=self._middleware,
+            hooks=self._hooks,
+            columns=self._columns,
+            extra_sinks=self._sinks,
+            definition=self._definition,
+            signals=signals,
+            console=signals and not settings.quiet and not sys.stderr.isatty(),
+        )
+
+    def _report(self, settings: Settings, endings: Sequence[Ending], troubles: Sequence[str]) -> Report:
+        snapshots = [ending.snapshot for ending in endings if ending.snapshot is not None]
+        if not snapshots:
+            raise FatalError("the crawl ended before it began")
+        return report_of(
+            merge(snapshots),
+            reason=_reason(endings),
+            dead=endings[-1].dead,
+            outputs=settings.outputs,
+            frontier=settings.frontier,
+        )
+
+
+def _reason(endings: Sequence[Ending]) -> str:
+    """Of several workers: the one that says most about the job."""
+    reasons = {ending.reason for ending in endings}
+    for reason in ("interrupted", "budget", "already finished"):
+        if reason in reasons:
+            return reason
+    return "finished"
+
+
+def _alone(publish: Watch) -> Seat:
+    return Seat(index=0, publish=publish, seeding=lambda: False, seeded=lambda: None)
+
+
+def _ignore(snapshot: Snapshot) -> None:
+    """Nobody watches."""
+
+
+def _run(work: Coroutine[Any, Any, Ending]) -> Ending:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)

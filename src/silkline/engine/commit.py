@@ -1,0 +1,116 @@
+"""The committer: groups outcomes and makes them count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from silkline.engine.known import KnownUrls
+from silkline.engine.leases import Held
+from silkline.events import Kept, Visited
+from silkline.outcome import Committed, Dead, Done, Outcome, RetryLater
+from silkline.protocols import Deliver, Frontier, Hook
+
+GROUP = 100
+LINGER = 0.05
+"""Seconds that an outcome waits for company at most, and only while the visitors have work."""
+
+
+class Committer:
+    """Takes outcomes from the visitors; commits them up to 100 at a time or every 50 ms, whichever comes
+    first, and at once when the visitors starve, since a commit is what frees host slots and brings links."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        held: Held,
+        known: KnownUrls,
+        deliver: Deliver,
+        hook: Hook,
+        wake_leaser: Callable[[], None],
+    ) -> None:
+        self._frontier = frontier
+        self._held = held
+        self._known = known
+        self._deliver = deliver
+        self._hook = hook
+        self._wake_leaser = wake_leaser
+        self._pending: list[Outcome] = []
+        self._withdrawn: list[int] = []
+        self._arrived = asyncio.Event()
+        self._full = asyncio.Event()
+        self._committing = asyncio.Lock()
+
+    def put(self, visited: Visited) -> None:
+        """An outcome to commit. The event goes to the hooks; the body is let go of here."""
+        self._hook(visited)
+        outcome = visited.outcome
+        self._pending.append(outcome)
+        if outcome.block_host:
+            self.give_back(self._held.block(outcome.lease.host, outcome.block_host))
+        self._arrived.set()
+        if len(self._pending) >= GROUP or self._held.starving:
+            self._full.set()
+
+    def give_back(self, tokens: Sequence[int]) -> None:
+        """Release leases of a blocked host, after the commit that makes the block known: before it they
+        would be handed out again."""
+        self._withdrawn += tokens
+        self._arrived.set()
+
+    def starving(self) -> None:
+        """A visitor found nothing to do: do not linger."""
+        if self._pending:
+            self._full.set()
+
+    async def run(self) -> None:
+        """Commit groups for ever."""
+        while True:
+            await self._arrived.wait()
+            try:
+                async with asyncio.timeout(LINGER):
+                    await self._full.wait()
+            except TimeoutError:
+                pass
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Commit everything that is pending now. On failure it is pending still."""
+        async with self._committing:
+            while self._pending:
+                group = self._pending[: 4 * GROUP]
+                committed = await self._frontier.commit(group, self._deliver)
+                del self._pending[: len(group)]
+                self._settle(group, committed)
+            if self._withdrawn:
+                tokens, self._withdrawn = self._withdrawn, []
+                await self._frontier.release(tokens)
+            self._arrived.clear()
+            self._full.clear()
+
+    def _settle(self, group: Sequence[Outcome], committed: Committed) -> None:
+        self._held.forget([outcome.lease.token for outcome in group])
+        # Only what a commit has accepted is known to be in the frontier (no URL is seen but not queued).
+        self._known.add(
+            link.url
+            for outcome in committed.accepted
+            for link in outcome.links
+            if link.key is None and link.body is None and link.method == "GET"
+        )
+        self._hook(kept(committed))
+        self._wake_leaser()
+
+
+def kept(committed: Committed) -> Kept:
+    """The counts of one commit."""
+    pages = retried = dead = items = 0
+    for outcome in committed.accepted:
+        match outcome.verdict:
+            case Done():
+                pages += 1
+            case RetryLater():
+                retried += 1
+            case Dead():
+                dead += 1
+        items += len(outcome.items)
+    return Kept(pages, retried, dead, items, committed.added, len(committed.stale))

@@ -1,0 +1,115 @@
+"""What a handler yields, gathered until the visit ends; nothing leaves before the commit."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from silkline.engine.known import KnownUrls
+from silkline.errors import HandlerError, SilklineError
+from silkline.parse.page import Page
+from silkline.request import Follow, Request
+from silkline.router import Handler, Router
+from silkline.url import resolve
+
+
+class LinkRules:
+    """Which yielded requests become links of the commit.
+
+    router: checks labels. known: URLs that the frontier has already. max_depth: None for no limit.
+    """
+
+    def __init__(self, router: Router, known: KnownUrls, max_depth: int | None = None) -> None:
+        self._router = router
+        self._known = known
+        self._max_depth = max_depth
+
+    def too_deep(self, depth: int) -> bool:
+        return self._max_depth is not None and depth > self._max_depth
+
+    def fresh(self, follow: Follow) -> list[str]:
+        """The URLs of `follow` that are not known to be in the frontier. Raises UnknownLabelError."""
+        self._router.handler(follow.label)
+        known = self._known
+        return [url for url in follow.urls if url not in known]
+
+    def admit(self, request: Request, page: Page, depth: int) -> Request | None:
+        """The request as it will be enqueued, its URL made absolute; None if that is no http(s) URL.
+
+        Raises UnknownLabelError.
+        """
+        self._router.handler(request.label)
+        url = resolve(page.url, request.url) if "://" not in request.url[:12] else request.url
+        url = url if url is None or url.startswith(("http://", "https://")) else None
+        return None if url is None else msgspec.structs.replace(request, url=url, depth=depth, retry_count=0)
+
+
+class Effects:
+    """The items and links of one visit."""
+
+    __slots__ = ("_depth", "_page", "_rules", "dropped", "items", "links")
+
+    def __init__(self, page: Page, rules: LinkRules) -> None:
+        self.items: list[object] = []
+        self.links: list[Request] = []
+        self.dropped = 0
+        self._page = page
+        self._rules = rules
+        self._depth = page.request.depth + 1
+
+    def take(self, value: object) -> None:
+        """One thing that a handler yielded: None, a Request, a Follow, a list of such things, or an item."""
+        if value is None:
+            return
+        if isinstance(value, Follow):
+            if self._rules.too_deep(self._depth):
+                self.dropped += len(value)
+            else:
+                self.links += [value.request(url, self._depth) for url in self._rules.fresh(value)]
+        elif isinstance(value, Request):
+            admitted = (
+                None
+                if self._rules.too_deep(self._depth)
+                else self._rules.admit(value, self._page, self._depth)
+            )
+            if admitted is None:
+                self.dropped += 1
+            else:
+                self.links.append(admitted)
+        elif isinstance(value, list | tuple | Iterator):
+            for one in value:
+                self.take(one)
+        else:
+            self.items.append(value)
+
+
+async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
+    """Run the handler to its end. Whatever it raises that is no SilklineError becomes a HandlerError."""
+    effects = Effects(page, rules)
+    try:
+        result = handler(page)
+        if inspect.isasyncgen(result):
+            async for value in result:
+                effects.take(value)
+        else:
+            if inspect.isawaitable(result):
+                result = await result
+            if isinstance(result, Iterable) and not isinstance(result, str | bytes | dict | Follow | Request):
+                for value in result:
+                    effects.take(value)
+            else:
+                effects.take(result)
+    except SilklineError:
+        raise
+    except Exception as error:
+        raise HandlerError(f"{type(error).__name__}: {error}", _user_traceback(error)) from error
+    return effects
+
+
+def _user_traceback(error: Exception) -> str:
+    """The traceback from the handler's own frame on: ours above it says nothing to the user."""
+    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    return "".join(traceback.format_exception(type(error), error, frames)).rstrip()

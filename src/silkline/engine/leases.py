@@ -1,0 +1,180 @@
+"""Leases in hand: the leaser keeps a small local queue full, the renewer keeps all of them alive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from silkline.events import Trouble
+from silkline.outcome import Lease
+from silkline.protocols import Frontier, Hook
+
+MAX_SLEEP = 0.25
+"""Seconds after which an idle leaser looks again even if nothing woke it: other processes may have
+added or committed. Four small queries a second are no hot polling."""
+
+
+class Held:
+    """Every lease that this worker has not finished: ready, not yet due, in flight or to be committed."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self.ready: asyncio.Queue[Lease] = asyncio.Queue()
+        self.in_flight = 0
+        self.idle = asyncio.Event()
+        self._held: dict[int, Lease] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._blocked: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(self._held)
+
+    @property
+    def unstarted(self) -> int:
+        return self.ready.qsize() + len(self._timers)
+
+    @property
+    def starving(self) -> bool:
+        """Visitors are idle for want of leases."""
+        return self.ready.empty() and self.in_flight < self.concurrency
+
+    @property
+    def wanted(self) -> int:
+        """How many leases to ask for: the local queue is refilled to `concurrency` when half is used up.
+
+        What is held in all stays within three times the concurrency, so that a slow store or output
+        holds back the leasing (back-pressure) and memory is bounded.
+        """
+        if self.unstarted > self.concurrency // 2:
+            return 0
+        room = 3 * self.concurrency - len(self._held)
+        return max(0, min(self.concurrency - self.unstarted, room))
+
+    def began(self) -> None:
+        self.in_flight += 1
+        self.idle.clear()
+
+    def ended(self) -> None:
+        self.in_flight -= 1
+        if not self.in_flight:
+            self.idle.set()
+
+    def take(self, leases: Iterable[Lease]) -> tuple[int, ...]:
+        """New leases: ready at once, or when their host allows it. Returns the tokens to release: a lease
+        may be on its way while its host gets blocked here."""
+        loop = asyncio.get_running_loop()
+        refused = []
+        for lease in leases:
+            if self._blocked and self._blocked.get(lease.host, 0.0) > loop.time():
+                refused.append(lease.token)
+                continue
+            self._held[lease.token] = lease
+            if lease.starts_in > 0.001:
+                self._timers[lease.token] = loop.call_later(lease.starts_in, self._due, lease)
+            else:
+                self.ready.put_nowait(lease)
+        return tuple(refused)
+
+    def block(self, host: str, seconds: float) -> tuple[int, ...]:
+        """Start nothing of `host` for that long; returns the tokens to release once the frontier knows."""
+        now = asyncio.get_running_loop().time()
+        self._blocked = {name: until for name, until in self._blocked.items() if until > now}
+        self._blocked[host] = max(self._blocked.get(host, 0.0), now + seconds)
+        return self.withdraw(host)
+
+    def _due(self, lease: Lease) -> None:
+        del self._timers[lease.token]
+        self.ready.put_nowait(lease)
+
+    def holds(self, lease: Lease) -> bool:
+        return lease.token in self._held
+
+    def forget(self, tokens: Iterable[int]) -> None:
+        """Finished, released or lost. A lost one in the local queue is skipped when a visitor meets it."""
+        for token in tokens:
+            self._held.pop(token, None)
+            timer = self._timers.pop(token, None)
+            if timer is not None:
+                timer.cancel()
+
+    def withdraw(self, host: str | None = None) -> tuple[int, ...]:
+        """Take back what has not started, of one host or of all; returns the tokens to release."""
+        waiting = [self.ready.get_nowait() for _ in range(self.ready.qsize())]
+        waiting = [lease for lease in waiting if lease.token in self._held]
+        unstarted = [*waiting, *(self._held[token] for token in self._timers)]
+        tokens = [lease.token for lease in unstarted if host is None or lease.host == host]
+        self.forget(tokens)
+        for lease in waiting:
+            if lease.token in self._held:
+                self.ready.put_nowait(lease)
+        return tuple(tokens)
+
+
+class Leaser:
+    """Asks the frontier for leases until there is a reason to stop."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        held: Held,
+        seeding: Callable[[], bool],
+        give_back: Callable[[Sequence[int]], None],
+    ) -> None:
+        self._frontier = frontier
+        self._held = held
+        self._seeding = seeding
+        self._give_back = give_back
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something changed: a commit freed slots or added links, seeds came in, visitors want more."""
+        self._wake.set()
+
+    async def run(self) -> str:
+        """Lease until the job is "finished" or its page "budget" is spent; returns which."""
+        while True:
+            self._wake.clear()
+            wanted = self._held.wanted
+            if not wanted:
+                await self._wake.wait()
+                continue
+            # Read before asking: if seeding ends in between, the next round sees it.
+            seeding = self._seeding()
+            batch = await self._frontier.lease(wanted)
+            refused = self._held.take(batch.leases)
+            if refused:
+                self._give_back(refused)
+            if not batch.leases and not len(self._held):
+                if batch.budget_spent:
+                    return "budget"
+                if batch.finished and not seeding:
+                    return "finished"
+            if len(batch.leases) < wanted:
+                await self._nap(MAX_SLEEP if batch.wake_in is None else min(batch.wake_in, MAX_SLEEP))
+
+    async def _nap(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(seconds, 0.001)):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+
+async def renew(frontier: Frontier, held: Held, period: float, hook: Hook) -> None:
+    """Heartbeat every held lease, prefetched ones and those awaiting their commit too, for ever."""
+    while True:
+        await asyncio.sleep(period)
+        if not len(held):
+            continue
+        lost = await frontier.renew(held.tokens)
+        if lost:
+            held.forget(lost)
+            hook(
+                Trouble(
+                    f"{len(lost)} leases ran out before they could be renewed; their pages are visited again"
+                )
+            )

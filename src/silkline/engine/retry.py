@@ -1,0 +1,83 @@
+"""Which failures are worth another visit, and when. This is the whole table; nothing else decides.
+
+    cause                      verdict
+    dns connect timeout        retry    the network may recover
+    protocol                   retry    server disconnected, connection reset, message cut short
+    proxy                      retry
+    http_408 425 429 500       retry    RFC 9110 15.5.9, RFC 8470, RFC 6585, RFC 9110 15.6: the server may
+    http_502 503 504           retry    answer later
+    retry_asked                retry    the handler raised Retry
+    http_* (404, 410, ...)     dead     the server has answered
+    tls decode too_large       dead     the next try would meet the same
+    too_many_redirects         dead
+    blocked bad_url            dead
+    handler item selector      dead     a fault of the program or the page; the traceback is kept
+    content label internal     dead
+
+The wait is exponential with full jitter: a random time up to base * 2^retry_count, at most `cap`.
+A Retry-After of the server (on any retried status) or of the handler wins over it.
+"""
+
+from __future__ import annotations
+
+import random
+
+from silkline.errors import HandlerError, Retry, SilklineError, StatusError
+from silkline.outcome import Dead, RetryLater
+from silkline.request import Request
+
+RETRIED_CAUSES = frozenset({"dns", "connect", "timeout", "protocol", "proxy", "retry_asked"})
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+BUSY_STATUSES = frozenset({429, 503})
+"""With a Retry-After these speak for the whole host, not for one URL (RFC 6585 4, RFC 9110 15.6.4)."""
+
+MAX_RETRY_AFTER = 3_600.0
+"""Seconds; a server may not put a crawl to sleep for longer."""
+
+MAX_ERROR_LENGTH = 8_000
+
+
+class RetryPolicy:
+    """retries: visits after the first one. base, cap: seconds of the backoff."""
+
+    def __init__(self, retries: int = 3, *, base: float = 1.0, cap: float = 300.0) -> None:
+        self.retries = retries
+        self.base = base
+        self.cap = cap
+
+    def verdict(self, error: SilklineError, request: Request) -> RetryLater | Dead:
+        """Another visit or a dead letter for what happened to `request`."""
+        text = _text_of(error)
+        if not is_retried(error) or request.retry_count >= self.retries:
+            return Dead(error.cause, text)
+        asked = asked_wait(error)
+        return RetryLater(self._backoff(request.retry_count) if asked is None else asked, error.cause, text)
+
+    def _backoff(self, retry_count: int) -> float:
+        return random.uniform(0.0, min(self.cap, self.base * 2.0 ** min(retry_count, 60)))
+
+
+def is_retried(error: SilklineError) -> bool:
+    if isinstance(error, StatusError):
+        return error.status in RETRIED_STATUSES
+    return error.cause in RETRIED_CAUSES
+
+
+def asked_wait(error: SilklineError) -> float | None:
+    """Seconds that the server or the handler asked for, bounded; None if neither did."""
+    wanted = error.after if isinstance(error, Retry) else getattr(error, "retry_after", None)
+    return None if wanted is None else min(max(float(wanted), 0.0), MAX_RETRY_AFTER)
+
+
+def host_block(error: SilklineError) -> float:
+    """Seconds for which the whole host should be left alone; 0 for not at all."""
+    if isinstance(error, StatusError) and error.status in BUSY_STATUSES:
+        return asked_wait(error) or 0.0
+    return 0.0
+
+
+def _text_of(error: SilklineError) -> str:
+    text = (
+        f"{error}\n{error.traceback}" if isinstance(error, HandlerError) and error.traceback else str(error)
+    )
+    return text if len(text) <= MAX_ERROR_LENGTH else text[:MAX_ERROR_LENGTH] + " …"

@@ -1,0 +1,184 @@
+"""One process's share of a run: opens the parts, runs the worker, closes the parts."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from silkline.config import Settings
+from silkline.engine.crew import Ending, Seat
+from silkline.engine.seeder import SeedSource
+from silkline.engine.worker import Parts, Worker
+from silkline.events import Event, Seeded, Trouble
+from silkline.fetch.http import HttpFetcher
+from silkline.fetch.middleware import compose
+from silkline.frontier.open import frontier_from
+from silkline.observe.logs import LogHook, configure
+from silkline.observe.logs import close as close_log
+from silkline.observe.report import ALREADY_FINISHED, FINISHED
+from silkline.observe.snapshot import Phase, Snapshot
+from silkline.observe.tally import Tally
+from silkline.outcome import Stats
+from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
+from silkline.router import Router
+from silkline.seeds import Seeds
+from silkline.sinks.choose import sinks_for
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to run; nothing in it is open yet.
+
+    fetcher: the user's own, or None for HttpFetcher. definition: what the crawl is, as one line; a resume
+    with another one is worth a warning. signals: SIGINT and SIGTERM stop it. console: also log to stderr.
+    """
+
+    settings: Settings
+    router: Router
+    seeds: SeedSource
+    fetcher: Fetcher | None = None
+    middleware: Sequence[Middleware] = ()
+    hooks: Sequence[Hook] = ()
+    columns: Sequence[str] | None = None
+    extra_sinks: Sequence[Sink] = ()
+    definition: str = ""
+    signals: bool = True
+    console: bool = False
+
+
+class Session:
+    """A running plan in one process."""
+
+    def __init__(self, plan: Plan, seat: Seat) -> None:
+        self._plan = plan
+        self._seat = seat
+        self._tally = Tally()
+        self._started = time.time()
+        self._last: Snapshot | None = None
+        self._worker: Worker | None = None
+        settings = plan.settings
+        self._logger = configure(
+            settings.log_level,
+            settings.log_file,
+            settings.job,
+            console=plan.console,
+            worker=str(seat.index) if settings.processes > 1 else "",
+        )
+        self._hooks: tuple[Hook, ...] = (self._tally, LogHook(self._logger), *plan.hooks)
+
+    async def run(self) -> Ending:
+        """Raises ConfigError and FatalError; whatever happens, what was opened is closed."""
+        settings = self._plan.settings
+        frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+        await frontier.open()
+        sinks = [*sinks_for(settings.outputs, columns=self._plan.columns), *self._plan.extra_sinks]
+        fetcher = self._plan.fetcher or HttpFetcher(
+            timeout=settings.timeout,
+            max_body=settings.max_body,
+            limit=settings.concurrency,
+            max_redirects=settings.max_redirects,
+            user_agent=settings.user_agent,
+        )
+        try:
+            await self._note_definition(frontier)
+            reason = await self._work(frontier, fetcher, sinks)
+            dead = await frontier.dead_causes()
+        finally:
+            await _close(fetcher)
+            await frontier.close()
+            for sink in sinks:
+                sink.close()
+            close_log(self._logger)
+        return Ending(reason, self._last, dead)
+
+    async def _work(self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink]) -> str:
+        first = self._seat.index == 0
+        parts = Parts(
+            frontier=frontier,
+            fetch=compose(self._plan.middleware, fetcher.fetch),
+            router=self._plan.router,
+            sinks=sinks,
+            hook=self._tell,
+            publish=self._publish,
+            seeding_elsewhere=self._seat.seeding if not first else lambda: False,
+        )
+        self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
+        with _stop_on_signals(self._worker.stop, wanted=self._plan.signals):
+            reason = await self._worker.run()
+        nothing_done = not self._tally.requests and not self._tally.seeded.added
+        return ALREADY_FINISHED if reason == FINISHED and first and nothing_done else reason
+
+    def _tell(self, event: Event) -> None:
+        for hook in self._hooks:
+            hook(event)
+        if isinstance(event, Seeded):
+            self._seat.seeded()
+
+    def _publish(self, phase: Phase, seeding: bool, in_flight: int, ready: int, stats: Stats | None) -> None:
+        settings = self._plan.settings
+        self._last = Snapshot(
+            job=settings.job,
+            started=self._started,
+            at=time.time(),
+            tally=self._tally,
+            worker=str(self._seat.index),
+            in_flight=in_flight,
+            ready=ready,
+            stats=stats,
+            phase=phase,
+            seeding=seeding,
+        )
+        try:
+            self._seat.publish(self._last)
+        except OSError:
+            # The parent is gone: wind down, as at its signal.
+            if phase == "crawling" and self._worker is not None:
+                self._worker.stop()
+
+    async def _note_definition(self, frontier: Frontier) -> None:
+        definition = self._plan.definition
+        if not definition or self._seat.index:
+            return
+        known = (await frontier.recall()).get("definition")
+        if known is not None and known != definition:
+            self._tell(
+                Trouble(
+                    f"job {self._plan.settings.job!r} was started with other options ({known}); pages that "
+                    "are done are not visited again: use --fresh to start over, or another --job"
+                )
+            )
+        await frontier.remember({"definition": definition})
+
+
+async def _close(fetcher: Fetcher) -> None:
+    close = getattr(fetcher, "close", None)
+    if close is not None:
+        await close()
+
+
+class _stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
+    """While inside, SIGINT and SIGTERM call `stop` on the running loop; nothing where that cannot be
+    (a thread, a notebook's own handling)."""
+
+    def __init__(self, stop: Callable[[], None], *, wanted: bool) -> None:
+        self._stop = stop
+        self._wanted = wanted
+        self._installed: list[int] = []
+
+    def __enter__(self) -> None:
+        if not self._wanted:
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                continue
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                asyncio.get_running_loop().add_signal_handler(number, self._stop)
+                self._installed.append(number)
+
+    def __exit__(self, *exc: object) -> None:
+        for number in self._installed:
+            asyncio.get_running_loop().remove_signal_handler(number)

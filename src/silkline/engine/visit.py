@@ -1,0 +1,76 @@
+"""ONE request's life, top to bottom."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from time import perf_counter
+
+import msgspec
+
+from silkline.engine.effects import LinkRules, handle
+from silkline.engine.retry import RetryPolicy, host_block
+from silkline.errors import FatalError, SilklineError, StatusError
+from silkline.events import Visited
+from silkline.fetch.retry_after import retry_after_seconds
+from silkline.outcome import Dead, Done, Item, Lease, Outcome
+from silkline.parse.page import Page
+from silkline.protocols import CallNext, Clock, Sink
+from silkline.response import Response
+from silkline.router import Router
+from silkline.sinks.record import record_of
+
+DONE = Done()
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """What every visit of one worker uses; `fetch` is the fetcher behind the composed middleware."""
+
+    fetch: CallNext
+    router: Router
+    rules: LinkRules
+    retry: RetryPolicy
+    sinks: Sequence[Sink]
+    clock: Clock
+
+
+async def visit(lease: Lease, tools: Tools) -> Visited:
+    """Fetch, parse, handle: everything that may go wrong with one page ends in its outcome.
+
+    Only FatalError, which is no page's fault, and a cancellation leave this function.
+    """
+    started = perf_counter()
+    response: Response | None = None
+    dropped = 0
+    try:
+        handler = tools.router.handler(lease.request.label)
+        response = await tools.fetch(lease.request)
+        expect_success(response, tools.clock)
+        effects = await handle(handler, Page(response), tools.rules)
+        items = encoded(effects.items, lease.fingerprint, tools.sinks)
+        outcome = Outcome(lease, DONE, items, tuple(effects.links))
+        dropped = effects.dropped
+    except FatalError:
+        raise
+    except SilklineError as error:
+        verdict = tools.retry.verdict(error, lease.request)
+        outcome = Outcome(lease, verdict, block_host=host_block(error))
+    except Exception as error:  # a fetcher or middleware broke its promise: the page fails, the crawl goes on
+        outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
+    return Visited(outcome, response, perf_counter() - started, dropped)
+
+
+def expect_success(response: Response, clock: Clock) -> None:
+    """Raises StatusError unless the status is 200-299."""
+    if not 200 <= response.status < 300:
+        asked = response.header("retry-after")
+        raise StatusError(response.status, retry_after_seconds(asked, clock()) if asked else None)
+
+
+def encoded(values: Sequence[object], fingerprint: int, sinks: Sequence[Sink]) -> tuple[Item, ...]:
+    """The items as every sink wants them. Raises ItemError."""
+    items = []
+    for index, value in enumerate(values):
+        record = record_of(value)
+        items.append(Item(fingerprint, index, {sink.name: sink.encode(record) for sink in sinks}))
+    return tuple(items)

@@ -1,0 +1,180 @@
+"""One worker: its named side tasks, how they start, and how they stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from silkline.config import Settings
+from silkline.engine.commit import Committer
+from silkline.engine.effects import LinkRules
+from silkline.engine.known import KnownUrls
+from silkline.engine.leases import Held, Leaser, renew
+from silkline.engine.monitor import Monitor, Publish
+from silkline.engine.retry import RetryPolicy
+from silkline.engine.seeder import Seeder, SeedSource
+from silkline.engine.visit import Tools, visit
+from silkline.errors import SilklineError
+from silkline.events import Stopping
+from silkline.outcome import Outcome
+from silkline.protocols import CallNext, Deliver, Frontier, Hook, Positions, Sink
+from silkline.router import Router
+from silkline.sinks.choose import deliver_to, finish_all
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What a worker is made of. `fetch` has the middleware composed in; the frontier is open."""
+
+    frontier: Frontier
+    fetch: CallNext
+    router: Router
+    sinks: Sequence[Sink]
+    hook: Hook
+    publish: Publish
+    seeding_elsewhere: Callable[[], bool] = lambda: False
+
+
+class Worker:
+    """Runs one job until it is finished, out of budget, or told to stop.
+
+    The side tasks are watched: the death of any one stops the worker loudly.
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, seeds: SeedSource) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._held = Held(settings.concurrency)
+        self._known = KnownUrls()
+        self._seeder = Seeder(seeds, parts.frontier, parts.router)
+        self._committer = Committer(
+            parts.frontier, self._held, self._known, deliver_to(parts.sinks), parts.hook, self._wake_leaser
+        )
+        self._leaser = Leaser(parts.frontier, self._held, self._seeding, self._committer.give_back)
+        self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
+        self._stop_asked = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._tools = Tools(
+            fetch=parts.fetch,
+            router=parts.router,
+            rules=LinkRules(parts.router, self._known, settings.max_depth),
+            retry=RetryPolicy(settings.retries),
+            sinks=parts.sinks,
+            clock=time.time,
+        )
+
+    def stop(self) -> None:
+        """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
+        (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
+
+    async def run(self) -> str:
+        """Returns why it ended: "finished", "budget" or "interrupted". Raises ConfigError or FatalError."""
+        try:
+            await self._parts.frontier.commit([], opening(self._parts.sinks))
+            return await self._run_tasks()
+        except BaseExceptionGroup as group:
+            raise first_of(group) from group
+
+    async def _run_tasks(self) -> str:
+        parts, settings = self._parts, self._settings
+        async with asyncio.TaskGroup() as tasks:
+            leaser = tasks.create_task(self._leaser.run(), name="leaser")
+            visitors = [
+                tasks.create_task(self._visitor(), name=f"visitor-{n}") for n in range(settings.concurrency)
+            ]
+            committer = tasks.create_task(self._committer.run(), name="committer")
+            side = [
+                tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder"),
+                tasks.create_task(
+                    renew(parts.frontier, self._held, settings.lease_seconds / 3, parts.hook), name="renewer"
+                ),
+                tasks.create_task(self._monitor.run(), name="monitor"),
+            ]
+            reason = await self._reason_to_stop(leaser)
+            parts.hook(Stopping(reason))
+            self._monitor.phase = "stopping"
+            await self._wind_down(visitors)
+            for task in (*side, committer):
+                task.cancel()
+        if reason == "finished":
+            await parts.frontier.commit([], finish_all(parts.sinks))
+        self._monitor.phase = "finished"
+        await self._monitor.publish_now()
+        return reason
+
+    async def _visitor(self) -> None:
+        held, committer, leaser = self._held, self._committer, self._leaser
+        while True:
+            if held.ready.empty():
+                committer.starving()
+            lease = await held.ready.get()
+            if not held.holds(lease):
+                continue
+            held.began()
+            if held.wanted:
+                leaser.wake()
+            try:
+                visited = await visit(lease, self._tools)
+            finally:
+                held.ended()
+            committer.put(visited)
+
+    async def _reason_to_stop(self, leaser: asyncio.Task[str]) -> str:
+        asked = asyncio.create_task(self._stop_asked.wait())
+        try:
+            await asyncio.wait((leaser, asked), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+        if leaser.done():
+            return leaser.result()
+        leaser.cancel()
+        with suppress(asyncio.CancelledError):
+            await leaser
+        return "interrupted"
+
+    async def _wind_down(self, visitors: Sequence[asyncio.Task[None]]) -> None:
+        """Nothing new starts; what runs may end within the grace period; what is done gets committed."""
+        await self._parts.frontier.release(self._held.withdraw())
+        if self._held.in_flight:
+            landed = [asyncio.create_task(e.wait()) for e in (self._held.idle, self._stop_now)]
+            await asyncio.wait(landed, timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED)
+            for task in landed:
+                task.cancel()
+        for visitor in visitors:
+            visitor.cancel()
+        await asyncio.gather(*visitors, return_exceptions=True)
+        await self._committer.flush()
+        await self._parts.frontier.release(self._held.tokens)
+
+    def _wake_leaser(self) -> None:
+        self._leaser.wake()
+
+    def _seeding(self) -> bool:
+        return self._seeder.active or self._parts.seeding_elsewhere()
+
+
+def opening(sinks: Sequence[Sink]) -> Deliver:
+    """Open the outputs under the store's lock, and store a position even where nothing is written yet:
+    from then on a tail found in the file is known to be this job's own and may be cut."""
+
+    def open_all(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+        opened = dict(positions)
+        for sink in sinks:
+            sink.open(positions.get(sink.name))
+            opened[sink.name] = sink.write((), positions.get(sink.name))
+        return opened
+
+    return open_all
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first SilklineError of a group, however deep: the task that died first pulled the others along.
+    The group itself where there is none."""
+    found, _ = group.split(SilklineError)
+    error: BaseException | None = found
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return group if error is None else error

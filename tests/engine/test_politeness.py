@@ -1,0 +1,106 @@
+"""What a crawl does to hosts: caps, delays, Retry-After, and slow hosts among quick ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.site import Site
+
+from silkline import Crawler
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return request.param if request.param == "memory:" else f"sqlite:///{tmp_path}/job.db"
+
+
+def crawler_for(frontier: str, **settings: Any) -> Crawler:
+    crawler = Crawler("job", frontier=frontier, quiet=True, **settings)
+    crawler.handler(lambda page: None)
+    return crawler
+
+
+def test_a_host_never_sees_more_than_its_cap(frontier: str) -> None:
+    with Site({f"/{n}": "x" for n in range(60)}, delay=0.02) as site:
+        report = crawler_for(frontier, per_host=3).run([f"{site.url}/{n}" for n in range(60)])
+        assert report.pages == 60
+        assert site.most_in_flight == 3
+
+
+def test_a_delay_spaces_the_starts(frontier: str) -> None:
+    starts: list[float] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        starts.append(time.monotonic())
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({f"/{n}": answer for n in range(8)}) as site:
+        assert crawler_for(frontier, delay=0.2).run([f"{site.url}/{n}" for n in range(8)]).pages == 8
+    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    # What the server sees is the start plus connection jitter: no gap may be much shorter, and none may double.
+    assert starts[-1] - starts[0] >= 7 * 0.2 - 0.1
+    assert min(gaps) > 0.1
+
+
+def test_retry_after_blocks_the_host_and_wins_over_the_backoff(frontier: str) -> None:
+    times: list[float] = []
+
+    async def busy_once(request: web.Request) -> web.Response:
+        times.append(time.monotonic())
+        if len(times) == 1:
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({"/busy": busy_once, "/other": busy_once}) as site:
+        crawler = crawler_for(frontier, concurrency=1)
+        assert crawler.run(f"{site.url}/busy", f"{site.url}/other").pages == 2
+    assert min(times[1:]) - times[0] >= 0.95
+
+
+def test_a_waiting_retry_holds_no_slot(frontier: str) -> None:
+    async def unavailable(request: web.Request) -> web.Response:
+        return web.Response(status=500)
+
+    pages: dict[str, Any] = {f"/{n}": "x" for n in range(30)}
+    with Site({**pages, "/broken": unavailable}) as site:
+        started = time.monotonic()
+        finished: list[float] = []
+        crawler = Crawler("job", frontier=frontier, quiet=True, concurrency=1, retries=1)
+        crawler.handler(lambda page: finished.append(time.monotonic()))
+        report = crawler.run(f"{site.url}/broken", [f"{site.url}/{n}" for n in range(30)])
+        assert report.dead == {"http_500": 1}
+        assert max(finished) - started < 1.5
+
+
+def test_one_hanging_host_leaves_the_throughput_of_the_others(frontier: str) -> None:
+    """Twelve hosts of 20 ms a page, with and without a thirteenth that hangs: within 10 % (and the
+    noise of a busy machine, for which the best of three counts)."""
+
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response(text="x")
+
+    def seconds(hanging: Site | None, hosts: list[Site], number: str) -> float:
+        finished: list[float] = []
+        name = frontier if frontier == "memory:" else frontier.replace("job.db", f"{number}.db")
+        crawler = Crawler("job", frontier=name, quiet=True, concurrency=64, timeout=4, retries=0)
+        crawler.handler(lambda page: finished.append(time.monotonic()))
+        seeds = [f"{host.url}/{n}" for n in range(50) for host in hosts]
+        slow = [f"{hanging.url}/{n}" for n in range(8)] if hanging else []
+        started = time.monotonic()
+        report = crawler.run([*slow, *seeds])
+        assert report.pages == len(seeds)
+        return max(finished) - started
+
+    with ExitStack() as stack:
+        hosts = [stack.enter_context(Site({f"/{n}": "x" for n in range(50)}, delay=0.02)) for _ in range(12)]
+        hanging = stack.enter_context(Site({f"/{n}": hang for n in range(8)}))
+        alone = min(seconds(None, hosts, f"a{n}") for n in range(2))
+        beside = min(seconds(hanging, hosts, f"b{n}") for n in range(2))
+    assert beside <= 1.1 * alone + 0.15

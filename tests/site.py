@@ -1,0 +1,79 @@
+"""A real HTTP server on 127.0.0.1 for tests, in a thread of its own, with a log of what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+from aiohttp import web
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Site:
+    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404."""
+
+    def __init__(self, pages: dict[str, str | Answer], *, delay: float = 0.0) -> None:
+        self.pages = pages
+        self.delay = delay
+        self.hits: Counter[str] = Counter()
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Site:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    async def _start(self) -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        server = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await server.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        path = request.path_qs
+        self.hits[path] += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            page = self.pages.get(path)
+            if page is None:
+                return web.Response(status=404, text="nothing here")
+            if isinstance(page, str):
+                return web.Response(text=page, content_type="text/html")
+            return await page(request)
+        finally:
+            self.in_flight -= 1
+
+
+def linked_site(count: int, links: int = 3) -> dict[str, str | Answer]:
+    """`count` pages, all reachable from "/": page n links to the next ones in a tree and back to the start."""
+    pages: dict[str, str | Answer] = {}
+    for number in range(count):
+        children = [number * links + k for k in range(1, links + 1)]
+        anchors = "".join(f'<a href="/p/{child}">{child}</a>' for child in children if child < count)
+        path = "/" if number == 0 else f"/p/{number}"
+        pages[path] = (
+            f'<html><title>Page {number}</title><h1>{number}</h1>{anchors}<a href="/">home</a></html>'
+        )
+    return pages
