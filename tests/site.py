@@ -67,7 +67,7 @@ class Site:
 
 
 def linked_site(count: int, links: int = 3) -> dict[str, str | Answer]:
-    """`count` pages, all reachable from "/": page n links to the next ones in a tree and back to the start."""
+    """`count` pages, all reachable from "/": page n links to its children in a tree and to the start."""
     pages: dict[str, str | Answer] = {}
     for number in range(count):
         children = [number * links + k for k in range(1, links + 1)]

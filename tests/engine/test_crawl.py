@@ -333,5 +333,5 @@ def test_a_crawler_without_a_handler_says_so() -> None:
 
 
 def test_a_setting_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ConfigError, match="concurency.*did you mean 'concurrency'"):
+    with pytest.raises(ConfigError, match=r"concurency.*did you mean 'concurrency'"):
         Crawler("job", concurency=3)

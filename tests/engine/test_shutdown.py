@@ -86,7 +86,7 @@ def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path) -> None:
         wait_for_hits(site, 1)
         asked = time.monotonic()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=20)
         assert time.monotonic() - asked < 10
         assert process.returncode == 130, err
 
@@ -98,7 +98,7 @@ def test_a_second_signal_stops_at_once_without_loss(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=10)
         assert process.returncode == 130, err
         site.delay = 0
         process = start(tmp_path, site.url + "/")
