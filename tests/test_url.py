@@ -99,11 +99,27 @@ BARE = st.builds(
 RELATIVE = st.builds(
     "{}{}{}".format, st.sampled_from(["/"] * 4 + ["", "//", "./", "../", "\\"]), PATHS, QUERIES
 )
+SCHEMED = st.sampled_from(
+    [
+        "javascript:void(0)",
+        "tel:+1",
+        "data:,a",
+        "shop.example:80/x",
+        "httpx:y",
+        "https:y",
+        "http:",
+        "HTTP:y",
+        "a:b",
+        ":",
+    ]
+)
 PADDED = st.builds(
     "{}{}{}".format, st.sampled_from([" ", "\t", "\n", "\x1f"]), RELATIVE, st.sampled_from(["", " "])
 )
 HREFS = (
-    st.builds("{}{}".format, st.one_of(RELATIVE, RELATIVE, ABSOLUTE, BARE, PADDED, QUERIES), FRAGMENTS)
+    st.builds(
+        "{}{}".format, st.one_of(RELATIVE, RELATIVE, ABSOLUTE, BARE, PADDED, QUERIES, SCHEMED), FRAGMENTS
+    )
     | st.text()
 )
 BASES = st.builds("{}{}".format, ABSOLUTE | BARE, FRAGMENTS)

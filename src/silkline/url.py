@@ -35,6 +35,7 @@ _is_relative = re.compile(rf"[A-Za-z0-9_~-][{_PATH}-]*+{_QUERY}").fullmatch
 _is_query = re.compile(_QUERY).fullmatch
 _is_rfc3986 = re.compile(r"https?://[^/?#][A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]*", re.I).fullmatch
 _lone_surrogates = re.compile("[\ud800-\udfff]")
+_has_other_scheme = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.I).match
 _has_scheme = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I).match
 
 _escapes = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
@@ -42,11 +43,15 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 class _Base(NamedTuple):
-    """A page's address, taken apart: what stands before a rooted, a relative and a query-only reference."""
+    """A page's address, taken apart: what stands before a rooted, a relative and a query-only reference.
+
+    page: the whole of it, without the fragment.
+    """
 
     origin: str
     folder: str
     path: str
+    page: str
 
 
 def check(url: str) -> str:
@@ -84,8 +89,10 @@ def resolve(base: str, href: str) -> str | None:
     Serialised as the URL Standard says, the fragment kept.
     """
     known = _base(base)
-    url = (known and _join_plain(known, href)) or _join(base, href)
-    return url if url is not None and len(url) <= MAX_URL_LENGTH else None
+    url = known and _join_plain(known, href)
+    if url is None:
+        url = _join(base, href)
+    return url if url and len(url) <= MAX_URL_LENGTH else None
 
 
 def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
@@ -105,10 +112,10 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
     for href in hrefs:
         url = known and _join_plain(known, href.partition("#")[0])
         if url is None:
-            url = (_join(base, href) or "").partition("#")[0]
+            url = _join(base, href).partition("#")[0]
             if not url or not _has_dns_host(url):
                 continue
-        if len(url) <= MAX_URL_LENGTH:
+        if url and len(url) <= MAX_URL_LENGTH:
             found[url] = None
     return list(found)
 
@@ -153,7 +160,7 @@ def fingerprint_of(url: str, method: str = "GET", body: bytes | None = None, key
 
 
 def _join_plain(base: _Base, href: str) -> str | None:
-    """The short way to resolve; None where `href` is not plain, and only the full parser can tell."""
+    """The short way to resolve, "" for what is not http(s); None where only the full parser can tell."""
     if "/." in href or "/%" in href:
         return None
     first = href[:1]
@@ -161,21 +168,28 @@ def _join_plain(base: _Base, href: str) -> str | None:
         return base.origin + href if _is_rooted(href) else None
     if first == "?":
         return base.path + href if _is_query(href) else None
+    if not first:
+        return base.page
+    if href.startswith(base.origin) and _is_rooted(href[len(base.origin) :]):
+        return href
     if href.startswith("http"):
         cut = href.find("/", 8)
         if cut > 0 and _is_rooted(href[cut:]) and _origin_key(href[:cut]) is not None:
             return href
-    return base.folder + href if _is_relative(href) else None
+    if _is_relative(href):
+        return base.folder + href
+    return "" if _has_other_scheme(href) else None
 
 
-def _join(base: str, href: str) -> str | None:
+def _join(base: str, href: str) -> str:
+    """The full parser's answer, "" for what is not http(s), over-long or invalid."""
     if len(href) > MAX_URL_LENGTH:
-        return None
+        return ""
     try:
         url = ada_url.join_url(_scalars(base), _scalars(href))
     except ValueError:
-        return None
-    return url if url.startswith(("http://", "https://")) else None
+        return ""
+    return url if url.startswith(("http://", "https://")) else ""
 
 
 @lru_cache(maxsize=512)
@@ -192,7 +206,7 @@ def _base(url: str) -> _Base | None:
     if _origin_key(url[:cut]) is None:
         return None
     origin, path = url[:cut], rest.partition("?")[0]
-    return _Base(origin, origin + path[: path.rindex("/") + 1], origin + path)
+    return _Base(origin, origin + path[: path.rindex("/") + 1], origin + path, origin + rest)
 
 
 @lru_cache(maxsize=8_192)
