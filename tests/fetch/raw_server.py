@@ -47,6 +47,11 @@ class RawServer:
         return f"{self.scheme}://{self.host}:{self.port}{target}"
 
     @property
+    def open(self) -> int:
+        """Connections that are open now."""
+        return len(self._tasks)
+
+    @property
     def targets(self) -> list[str]:
         return [head.split(" ", 2)[1] for head in self.heads]
 
@@ -83,6 +88,8 @@ class RawServer:
             await writer.drain()
         else:
             await answer(writer)
+        if (self.header("connection") or "").lower() == "close":
+            writer.close()
 
 
 Serve = Callable[..., Awaitable[RawServer]]

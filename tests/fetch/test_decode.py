@@ -11,8 +11,8 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 
-import brotli
 import pytest
+from coders import CODERS, zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,21 +27,6 @@ LIMIT = 1_000_000
 def raw_deflate(data: bytes) -> bytes:
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush()
-
-
-def zstd(data: bytes) -> bytes:
-    from backports.zstd import compress
-
-    return compress(data)
-
-
-CODERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "x-gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "br": lambda data: brotli.compress(data, quality=4),
-    "zstd": zstd,
-}
 
 
 def unpack(codings: str, data: bytes, piece: int = 65_536, limit: int = LIMIT) -> bytes:
@@ -73,7 +58,7 @@ def test_layers_come_off_in_the_reverse_order(data: bytes, codings: list[str]) -
     assert unpack(" , ".join([*codings, "identity"]).upper(), packed, piece=11) == data
 
 
-@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("zstd", zstd)])
+@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("zstd", CODERS["zstd"])])
 @pytest.mark.parametrize("piece", [1, 65_536])
 def test_several_members_are_one_body(coding: str, pack: Callable[[bytes], bytes], piece: int) -> None:
     assert unpack(coding, pack(b"one ") + pack(b"") + pack(b"two"), piece) == b"one two"
@@ -144,6 +129,11 @@ def test_no_bytes_at_all_are_an_empty_body(coding: str) -> None:
     assert unpack(coding, b"") == b""
 
 
+@pytest.mark.parametrize("codings", ["", "identity", "None", "UTF-8", "utf-8, identity"])
+def test_names_that_are_no_coding_leave_the_body_as_it_is(codings: str) -> None:
+    assert unpack(codings, b"plain") == b"plain"
+
+
 def test_an_unknown_coding_is_an_error() -> None:
     with pytest.raises(DecodeError, match="'sdch'"):
         decoding("sdch", Body(LIMIT))
@@ -177,11 +167,10 @@ def test_a_bomb_is_refused_without_unfolding_it(codings: str) -> None:
 
 
 def test_a_zstd_window_over_eight_megabytes_is_refused() -> None:
-    from backports.zstd import CompressionParameter, compress
-
     data = random.Random(1).randbytes(20_000_000)
-    packed = compress(
-        data, options={CompressionParameter.window_log: 25, CompressionParameter.compression_level: 1}
+    packed = zstd.compress(
+        data,
+        options={zstd.CompressionParameter.window_log: 25, zstd.CompressionParameter.compression_level: 1},
     )
     with pytest.raises(DecodeError, match="zstd"):
         unpack("zstd", packed, limit=30_000_000)

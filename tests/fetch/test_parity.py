@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import zlib
 
 import brotli
 import pytest
-from backports import zstd
+from coders import CODERS
 from raw_server import RawServer, Script, Serve, answer_of, then_close
 from site_of_pages import Engine, OpenSite
 
 from silkline.fetch.http import HttpFetcher
 from silkline.request import Request
-
-PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress}
 
 
 async def test_a_page_comes_back_with_its_bytes_and_headers(serve: Serve, engine: Engine) -> None:
@@ -131,9 +128,11 @@ async def test_responses_without_a_body_leave_the_connection_usable(
 
 
 async def test_head_has_headers_and_no_body(serve: Serve, engine: Engine) -> None:
-    server = await serve({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"})
+    server = await serve(
+        {"/": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 900000\r\n\r\n"}
+    )
     response = await engine(timeout=10, max_body=100).fetch(Request(server.url(), method="HEAD"))
-    assert (response.status, response.body, response.header("content-length")) == (200, b"", "5000")
+    assert (response.status, response.body, response.header("content-length")) == (200, b"", "900000")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +156,14 @@ async def test_every_framing_gives_the_whole_body(
     assert (await engine(timeout=10).fetch(Request(server.url()))).body == body
 
 
+async def test_idle_connections_to_many_hosts_are_limited(serve: Serve, engine: Engine) -> None:
+    servers = [await serve({"/": answer_of(200, {}, b"one of many")}) for _ in range(20)]
+    fetcher = engine(limit=2)
+    for server in servers:
+        await fetcher.fetch(Request(server.url()))
+    assert sum(server.open for server in servers) <= 5
+
+
 async def test_a_connection_that_the_server_closed_meanwhile_is_replaced(
     serve: Serve, engine: Engine
 ) -> None:
@@ -170,7 +177,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced(
 async def test_codings_are_decoded_and_the_wire_size_is_kept(
     serve: Serve, engine: Engine, coding: str
 ) -> None:
-    packed = PACKERS[coding](b"page " * 1000)
+    packed = CODERS[coding](b"page " * 1000)
     server = await serve({"/": answer_of(200, {"Content-Encoding": coding}, packed)})
     response = await engine().fetch(Request(server.url()))
     assert (response.body, response.wire_bytes) == (b"page " * 1000, len(packed))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import socket
 import ssl
 import tracemalloc
-import zlib
 from typing import Any
 
-import brotli
 import pytest
-from backports import zstd
+from coders import CODERS
 from raw_server import Script, Serve, answer_of, drip, then_close, then_reset, then_stall
 from site_of_pages import Engine
 
@@ -28,8 +25,6 @@ from silkline.errors import (
     TooLargeError,
 )
 from silkline.request import Request
-
-PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress}
 
 
 async def test_a_refused_connection_is_a_connect_error(engine: Engine) -> None:
@@ -122,6 +117,7 @@ async def test_a_server_that_never_accepts_is_a_connect_timeout(engine: Engine) 
         then_close(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nhello!!"),
         then_close(b"HTTP/1.1 2x0 OK\r\n\r\n"),
         then_close(b"SSH-2.0-OpenSSH_9.6\r\n"),
+        then_stall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nxyz"),
     ],
     ids=[
         "closed without an answer",
@@ -135,6 +131,7 @@ async def test_a_server_that_never_accepts_is_a_connect_timeout(engine: Engine) 
         "two different lengths",
         "broken status line",
         "another protocol",
+        "a switch of protocols",
     ],
 )
 async def test_what_is_no_complete_http_message_is_a_protocol_error(
@@ -143,7 +140,6 @@ async def test_what_is_no_complete_http_message_is_a_protocol_error(
     server = await serve({"/": script})
     with pytest.raises(ProtocolError) as caught:
         await engine(timeout=10).fetch(Request(server.url()))
-    assert caught.value.__cause__ is not None
     assert "\n" not in str(caught.value)
 
 
@@ -214,7 +210,7 @@ async def test_a_request_cannot_smuggle_lines(serve: Serve, engine: Engine, fiel
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 async def test_a_bomb_is_refused_and_never_held_in_memory(serve: Serve, engine: Engine, coding: str) -> None:
-    bomb = PACKERS[coding](b"\0" * 50_000_000)
+    bomb = CODERS[coding](b"\0" * 50_000_000)
     server = await serve({"/": answer_of(200, {"Content-Encoding": coding}, bomb)})
     fetcher = engine(max_body=1_000_000)
     tracemalloc.start()

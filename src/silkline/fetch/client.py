@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import weakref
+from http import HTTPStatus
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -11,7 +14,7 @@ import aiohttp
 import yarl
 from aiohttp import hdrs
 
-from silkline.errors import FetchError, TooLargeError
+from silkline.errors import FetchError, ProtocolError, TooLargeError
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, decoding
 from silkline.fetch.failures import failure
@@ -30,11 +33,26 @@ _REDIRECT_WAIT = 1.0
 
 
 class Connector(aiohttp.TCPConnector):
-    """Starts the read limit when a connection is there."""
+    """Starts the read limit when a connection is there, and counts the sockets that are open.
 
-    def __init__(self, deadlines: Deadlines, **options: Any) -> None:
-        super().__init__(**options)
+    aiohttp's own limit leaves out idle connections: over many hosts they would use up the file descriptors.
+    """
+
+    def __init__(self, deadlines: Deadlines, limit: int, **options: Any) -> None:
+        super().__init__(limit=limit, socket_factory=self._socket, **options)
         self._deadlines = deadlines
+        self._most = 2 * limit
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether as many connections are idle as may be in use: no further one should be kept."""
+        return len(self._sockets) >= self._most
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        opened = socket.socket(*address[:3])
+        self._sockets.add(opened)
+        return opened
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
@@ -50,9 +68,12 @@ class Client:
     max_body: bytes of one decoded body.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, deadlines: Deadlines, max_body: int) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, connector: Connector, deadlines: Deadlines, max_body: int
+    ) -> None:
         self.deadlines = deadlines
         self._session = session
+        self._connector = connector
         self._max_body = max_body
 
     async def close(self) -> None:
@@ -95,6 +116,8 @@ class Client:
             url, authorization = split_credentials(url)
             if authorization and not any(name.lower() == "authorization" for name in headers):
                 headers = {**headers, "Authorization": authorization}
+        if self._connector.crowded:
+            headers = {"Connection": "close", **headers}
         return await self._session.request(
             request.method,
             _yarl(url),
@@ -108,6 +131,8 @@ class Client:
         """The decoded body, and its size on the wire."""
         if sum(map(len, chain.from_iterable(response.raw_headers))) > MAX_HEADER_BYTES:
             raise TooLargeError(f"the headers are over the limit of {MAX_HEADER_BYTES} bytes")
+        if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
+            raise ProtocolError("the server switched to another protocol without being asked")
         if location_of(response.status, response.raw_headers) is not None:
             self.deadlines.connecting()
             return b"", await _skip(response)
@@ -121,6 +146,8 @@ class Client:
         return await self._read(response, ", ".join(codings or ()))
 
     async def _read(self, response: aiohttp.ClientResponse, codings: str) -> tuple[bytes, int]:
+        if response.content.at_eof():
+            return b"", 0
         limit = self._max_body + (_CODING_OVERHEAD if codings else 0)
         if (length := response.content_length) is not None and length > limit:
             raise TooLargeError(f"the body of {length} bytes is over the limit of {self._max_body}")

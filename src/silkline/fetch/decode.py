@@ -32,6 +32,11 @@ MAX_LAYERS = 4
 MAX_MEMBERS = 1_024
 """gzip members or zstd frames of one body; each one costs a fresh decompressor."""
 
+NO_CODINGS = frozenset(
+    {"", "identity", "none", "binary", "8bit", "utf-8", "utf8", "iso-8859-1", "windows-1252"}
+)
+"""What servers write, most by mistake, where there is no coding; browsers take the body as it is."""
+
 _PIECE = 65_536
 """Bytes decoded at once at most."""
 _ZSTD_WINDOW_LOG = 23
@@ -76,7 +81,7 @@ def decoding(codings: str, body: Sink) -> Sink:
 
     Raises DecodeError for a coding that is not known, and for more than MAX_LAYERS of them.
     """
-    names = [name for part in codings.split(",") if (name := part.strip().lower()) not in ("", "identity")]
+    names = [name for part in codings.split(",") if (name := part.strip().lower()) not in NO_CODINGS]
     if len(names) > MAX_LAYERS:
         raise DecodeError(f"{len(names)} layers of content coding, over the limit of {MAX_LAYERS}")
     sink = body

@@ -36,7 +36,7 @@ class HttpFetcher:
     connect_timeout: seconds for resolving the name, and again for TCP and TLS.
     read_timeout: seconds until all headers are there, and again for each further piece of the body.
     max_body: bytes of one decoded body.
-    limit: open connections at most.
+    limit: connections in use at most; as many again may be idle.
     max_redirects: redirects followed in one fetch at most.
     user_agent: the User-Agent header; "" for one that names silkline.
     verify: whether TLS certificates are checked.
@@ -87,15 +87,16 @@ class HttpFetcher:
 
     def _open(self) -> Client:
         deadlines = Deadlines(self._timeout, self._read_timeout)
+        connector = Connector(
+            deadlines,
+            self._limit,
+            resolver=Resolver(self._connect_timeout),
+            ttl_dns_cache=_DNS_CACHE_SECONDS,
+            keepalive_timeout=_IDLE_SECONDS,
+            ssl=self._verify,
+        )
         session = aiohttp.ClientSession(
-            connector=Connector(
-                deadlines,
-                limit=self._limit,
-                resolver=Resolver(self._connect_timeout),
-                ttl_dns_cache=_DNS_CACHE_SECONDS,
-                keepalive_timeout=_IDLE_SECONDS,
-                ssl=self._verify,
-            ),
+            connector=connector,
             headers={
                 hdrs.USER_AGENT: self._user_agent,
                 hdrs.ACCEPT: ACCEPT,
@@ -108,5 +109,5 @@ class HttpFetcher:
             max_field_size=MAX_HEADER_BYTES,
             max_headers=_MAX_HEADERS,
         )
-        self._client = Client(session, deadlines, self._max_body)
+        self._client = Client(session, connector, deadlines, self._max_body)
         return self._client

@@ -79,7 +79,7 @@ async def follow(hop: CallNext, request: Request, limit: int) -> Response:
 
 def _next_request(request: Request, status: int, location: bytes) -> Request:
     url = _target(request.url, location)
-    method, body, dropped = request.method, request.body, frozenset[str]()
+    method, body, dropped = request.method.upper(), request.body, frozenset[str]()
     if (status in (301, 302) and method == "POST") or (status == 303 and method not in ("GET", "HEAD")):
         method, body, dropped = "GET", None, _BODY_HEADERS
     if request.headers and origin(wire_url(url)) != origin(wire_url(request.url)):
