@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -39,6 +40,7 @@ _has_other_scheme = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.I).match
 _has_scheme = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I).match
 
 _escapes = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
+_signed_64_bits = struct.Struct(">q").unpack
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -151,12 +153,18 @@ def host_of(url: str) -> str:
 
 
 def fingerprint_of(url: str, method: str = "GET", body: bytes | None = None, key: str | None = None) -> int:
-    """Signed 64-bit BLAKE2b of method + canonical URL + body, or of `key` alone when it is given."""
+    """Signed 64-bit BLAKE2b of method + canonical URL + body, or of `key` alone when it is given.
+
+    Raises BadUrlError for what is not a URL.
+    """
     if key is not None:
         text = b"key\0" + key.encode("utf-8", "surrogatepass")
     else:
-        text = f"{method}\0{canonical(url)}\0".encode("utf-8", "surrogatepass") + (body or b"")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
+        text = f"{method}\0{canonical(url)}\0".encode("utf-8", "surrogatepass")
+        if body:
+            text += body
+    fingerprint: int = _signed_64_bits(hashlib.blake2b(text, digest_size=8).digest())[0]
+    return fingerprint
 
 
 def _join_plain(base: _Base, href: str) -> str | None:
