@@ -21,7 +21,8 @@ from silkline.url import check
 Seed = str | Request | os.PathLike[str] | Iterable[str | Request]
 """A URL, a Request, a file's path (Path("-") for standard input), or an iterable of URLs and Requests."""
 
-CHUNK = 65_536
+CHUNK = 262_144
+"""Bytes read at once: some thousand URLs, which a frontier takes in one transaction."""
 BATCH = 1_000
 KEPT_REASONS = 5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,13 +13,11 @@ import msgspec
 from typer import Argument, Option, echo
 
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
-from silkline.config import Settings
 from silkline.errors import ConfigError
 from silkline.resolve import DEFAULT, resolve
 
 if TYPE_CHECKING:
     from silkline.cli.declared import Declaration
-    from silkline.cli.show import Preview
     from silkline.seeds import Seed
 
 FROM = "Where to start and what to follow"
@@ -121,11 +120,11 @@ def crawl_declared(
     *,
     config: Path | None = None,
     show_config: bool = False,
-    kept_items: Preview | None = None,
+    thrown_away: Path | None = None,
 ) -> int:
     """Run a declared crawl, or show its settings. Returns the exit code.
 
-    kept_items: the file for the items if no output is given; None for one beside the job.
+    thrown_away: the folder of a job that nobody wants to keep.
     """
     from silkline.cli.declared import declared_crawler, job_name
     from silkline.cli.show import conduct, settings_table, warn
@@ -137,25 +136,16 @@ def crawl_declared(
         resolved = resolved.having("job", job_name(declaration), "named after the crawl")
     warn(resolved.warnings)
     with ExitStack() as stack:
+        if thrown_away is None and resolved.settings.frontier_url == "memory:":
+            thrown_away = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-")))
         preview = None
         if not declaration.outputs:
-            preview = kept_items or _kept_items(resolved.settings, stack)
-            resolved = resolved.having("outputs", (str(preview.path),), "kept beside the job")
+            preview = (thrown_away or Path(".silkline")) / f"{resolved.settings.job}.jsonl"
+            resolved = resolved.having("outputs", (str(preview),), "kept beside the job")
         if show_config:
             echo(settings_table(resolved))
             return 0
         if not seeds:
             raise ConfigError("nothing to crawl: give a URL, such as https://example.com/, or --urls FILE")
-        return conduct(declared_crawler(declaration), seeds, resolved.settings, preview)
-
-
-def _kept_items(settings: Settings, stack: ExitStack) -> Preview:
-    """Where items go if nobody says: beside the job, and like it for as long as it lasts."""
-    import tempfile
-
-    from silkline.cli.show import Preview
-
-    if settings.frontier_url != "memory:":
-        return Preview(Path(".silkline") / f"{settings.job}.jsonl", kept=True)
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-"))
-    return Preview(Path(folder) / "items.jsonl", kept=False)
+        crawler = declared_crawler(declaration)
+        return conduct(crawler, seeds, resolved.settings, preview=preview, kept=thrown_away is None)

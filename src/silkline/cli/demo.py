@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
@@ -49,25 +50,22 @@ def demo(
     if not crawl and not show_config:
         return _serve_alone(port)
 
-    import tempfile
-
     from silkline.cli.crawl import crawl_declared
     from silkline.cli.declared import Declaration
-    from silkline.cli.show import Preview
 
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-demo-")))
-        url = stack.enter_context(serving(port))
         declaration = Declaration(
-            urls=(f"{url}/",),
+            urls=(f"{stack.enter_context(serving(port))}/",),
             follow_all=True,
             item="article.detail",
             fields=("name=h1", "price=.price", "stock=.availability", "article=.sku span"),
         )
-        thrown_away = {"job": "demo", "frontier": f"sqlite:///{folder}/demo.db"}
-        given = {**given, **{name: value for name, value in thrown_away.items() if given[name] is None}}
-        items = Preview(folder / "items.jsonl", kept=False)
-        return crawl_declared(declaration, given, config=config, show_config=show_config, kept_items=items)
+        folder = None
+        given = {**given, "job": given["job"] or "demo"}
+        if given["frontier"] is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-demo-")))
+            given["frontier"] = f"sqlite:///{folder}/demo.db"
+        return crawl_declared(declaration, given, config=config, show_config=show_config, thrown_away=folder)
 
 
 def _serve_alone(port: int) -> int:

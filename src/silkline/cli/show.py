@@ -40,17 +40,18 @@ def settings_table(resolved: Resolved) -> str:
     )
 
 
-class Preview(msgspec.Struct, frozen=True):
-    """A JSON lines file of items to show the first ones of. kept: it is still there after the command."""
-
-    path: Path
-    kept: bool
-
-
 def conduct(
-    crawler: Crawler, seeds: Sequence[Seed], settings: Settings, preview: Preview | None = None
+    crawler: Crawler,
+    seeds: Sequence[Seed],
+    settings: Settings,
+    *,
+    preview: Path | None = None,
+    kept: bool = True,
 ) -> int:
     """Run the crawl with progress; then print the first items to stdout and the report to stderr.
+
+    preview: a JSON lines file that the crawl writes its items to, where the user named no output.
+    kept: the job and that file are still there after the command.
 
     Returns the exit code.
     """
@@ -61,13 +62,14 @@ def conduct(
         report = crawler.run(*seeds, watch=progress.update)
     if not settings.quiet:
         if preview is not None:
-            print_items(preview.path)
-            report = report if preview.kept else msgspec.structs.replace(report, outputs=())
+            print_items(preview)
+        if not kept:
+            outputs = () if preview is not None else report.outputs
+            report = msgspec.structs.replace(report, outputs=outputs, frontier="memory:")
         print_report(console, report)
         if preview is not None and report.items:
-            console.print(
-                "  -o FILE puts the items where you want them: .csv, .jsonl or .sqlite", style="dim"
-            )
+            mark = "  next      " if console.is_terminal else "  > "
+            console.print(mark + "add -o items.csv to have the items in a file of your own", style="cyan")
     return exit_code(report, settings)
 
 
