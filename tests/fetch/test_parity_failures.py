@@ -144,17 +144,19 @@ async def test_what_is_no_complete_http_message_is_a_protocol_error(
 
 
 async def test_a_body_over_the_limit_is_refused(serve: Serve, engine: Engine) -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     server = await serve(
         {
             "/exact": answer_of(200, {}, b"x" * 1000),
             "/long": answer_of(200, {}, b"x" * 1001),
+            "/chunked": b"%s3e9\r\n%s\r\n0\r\n\r\n" % (chunked, b"x" * 1001),
             "/promised": then_stall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"),
             "/endless": drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5000, 0),
         }
     )
     fetcher = engine(max_body=1000, timeout=10)
     assert len((await fetcher.fetch(Request(server.url("/exact")))).body) == 1000
-    for target in ("/long", "/promised", "/endless"):
+    for target in ("/long", "/chunked", "/promised", "/endless"):
         with pytest.raises(TooLargeError, match="1000"):
             await fetcher.fetch(Request(server.url(target)))
 

@@ -141,8 +141,9 @@ class Client:
         if codings is None and content.is_eof():
             # All of a small page usually comes with its headers.
             data = content.read_nowait()
-            if len(data) <= self._max_body:
-                return data, len(data)
+            if len(data) > self._max_body:
+                raise self._too_large()
+            return data, len(data)
         return await self._read(response, ", ".join(codings or ()))
 
     async def _read(self, response: aiohttp.ClientResponse, codings: str) -> tuple[bytes, int]:
@@ -150,7 +151,7 @@ class Client:
             return b"", 0
         limit = self._max_body + (_CODING_OVERHEAD if codings else 0)
         if (length := response.content_length) is not None and length > limit:
-            raise TooLargeError(f"the body of {length} bytes is over the limit of {self._max_body}")
+            raise self._too_large()
         connection = response.connection
         protocol = connection.protocol if connection is not None else None
         body = Body(self._max_body)
@@ -160,7 +161,7 @@ class Client:
             self.deadlines.waiting()
             size += len(data)
             if size > limit:
-                raise TooLargeError(f"the body is over the limit of {self._max_body} bytes")
+                raise self._too_large()
             sink.write(data)
         error = protocol.exception() if protocol is not None else None
         if isinstance(error, OSError):
@@ -168,6 +169,9 @@ class Client:
             raise error
         sink.finish()
         return body.join(), size
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(f"the body is over the limit of {self._max_body} bytes")
 
 
 def _yarl(url: str) -> yarl.URL:
