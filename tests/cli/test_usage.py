@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from silkline.cli.options import SETTINGS
+from silkline.config import Settings
+from silkline.resolve import FIELDS, convert
 from silkline.version import __version__
 from tests.cli.conftest import Call
 
@@ -122,3 +126,23 @@ def test_help_says_what_there_is_and_loads_no_engine() -> None:
 
 def test_the_version_is_printed(inside: Call) -> None:
     assert inside("--version") == (0, f"silkline {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [[], ["dead"]])
+def test_no_command_shows_the_commands_there_are(inside: Call, words: list[str]) -> None:
+    done = inside(*words)
+    assert done.returncode == 2
+    assert "Commands" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"job", "frontier", "user_agent"}))
+def test_the_default_in_the_help_is_the_one_that_is_used(name: str) -> None:
+    [option] = SETTINGS[name].__metadata__
+    told = re.search(r"\[default: (.*)\]", option.help)
+    default = getattr(Settings(), name)
+    assert convert(name, told[1], "help") == default if told else not default
+
+
+def test_every_option_of_the_settings_is_a_setting() -> None:
+    assert set(SETTINGS) <= set(FIELDS)

@@ -26,8 +26,8 @@ EXAMPLES = """\
 [bold]Examples[/bold]
 
   silkline crawl https://shop.example/ --follow a.next -o pages.csv
-  silkline crawl https://shop.example/ --item div.product --field name=h2 --field price=.price
-  silkline crawl --urls urls.txt --field title=title -o out.jsonl --concurrency 100
+  silkline crawl https://shop.example/ --item .product --field name=h2
+  silkline crawl --urls urls.txt --field title=title -o titles.jsonl
 """
 
 Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]

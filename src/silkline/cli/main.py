@@ -86,7 +86,9 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
     if callable(message := getattr(error, "format_message", None)):
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "silkline"
-        return _say(f"{message()} (see {command} --help)", USAGE)
+        line = message()
+        # No command at all: its help was printed instead, and nothing more is to be said.
+        return _say(f"{line} (see {command} --help)", USAGE) if line else USAGE
     if debug:
         traceback.print_exception(error)
     return _say(f"unexpected {type(error).__name__}: {error}; --debug shows where", FATAL)
