@@ -38,9 +38,11 @@ from silkline.url import fingerprint_of
 @dataclass(slots=True, eq=False)
 class _Queue:
     """What one host has waiting at one priority. `due`: since when, or from when, it may be handed out;
-    infinite while the host has no free slot."""
+    infinite while the host has no free slot. `turn`: the host's last token; of the hosts that were served
+    at the same moment, the first is first again."""
 
     due: float
+    turn: int = 0
     ids: list[int] = field(default_factory=list)
 
 
@@ -51,6 +53,7 @@ class _Host:
     delay: float | None = None
     cap: int | None = None
     last_start: float = -inf
+    last_token: int = 0
     blocked_until: float = -inf
     queues: dict[int, _Queue] = field(default_factory=dict)
 
@@ -130,8 +133,8 @@ class MemoryFrontier:
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
         now = self._now()
+        links = {id(outcome): _arrivals(outcome.links) for outcome in outcomes}
         accepted, stale = self._check(outcomes)
-        links = [_arrivals(outcome.links) for outcome in accepted]
         if deliver is not None:  # before any change: if it raises, nothing has happened
             self._positions.update(deliver(accepted, dict(self._positions)))
         touched = []
@@ -141,7 +144,7 @@ class MemoryFrontier:
             self._conclude(entry, outcome.verdict, now)
             if outcome.block_host > 0:
                 entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
-        added = sum(self._enqueue(arrivals, now) for arrivals in links)
+        added = sum(self._enqueue(links[id(outcome)], now) for outcome in accepted)
         self._settle(touched, now)
         return Committed(tuple(accepted), tuple(stale), added)
 
@@ -286,6 +289,7 @@ class MemoryFrontier:
                     queue.due = inf
                 else:
                     queue.due = max(now if queue.due == inf else queue.due, earliest)
+                queue.turn = host.last_token
 
     def _wake_delayed(self, now: float) -> None:
         due = sorted((e.due, e.id) for e in self._delayed.values() if e.due <= now)[: rules.SWEEP]
@@ -318,10 +322,9 @@ class MemoryFrontier:
         in_flight, taken = self._in_flight(), Counter[str]()
         leases: list[Lease] = []
         for priority in sorted({p for host in self._hosts.values() for p in host.queues}, reverse=True):
-            turn = [
-                (h.queues[priority].due, h.order, h) for h in self._hosts.values() if priority in h.queues
-            ]
-            hosts = [host for due, _, host in sorted(turn) if due <= now]
+            queues = [(h, h.queues[priority]) for h in self._hosts.values() if priority in h.queues]
+            queues.sort(key=lambda pair: (pair[1].due, pair[1].turn, pair[0].order))
+            hosts = [host for host, queue in queues if queue.due <= now]
             while hosts and len(leases) < count:
                 hosts = [
                     h for h in hosts if h.queues[priority].ids and taken[h.key] < self._room(h, in_flight)
@@ -345,6 +348,7 @@ class MemoryFrontier:
         entry.deliveries += 1
         entry.expires = now + starts_in + self._options.lease_seconds
         entry.host.last_start = now + starts_in
+        entry.host.last_token = entry.token
         self._leased[entry.token] = entry
         return Lease(
             entry.request, entry.token, entry.fingerprint, entry.host.key, entry.deliveries, starts_in
@@ -374,7 +378,7 @@ class MemoryFrontier:
         if isinstance(verdict, Done):
             self._ended_visits += 1
             return
-        entry.cause, entry.error = verdict.cause, verdict.error
+        entry.cause, entry.error = verdict.cause, rules.storable(verdict.error)
         if isinstance(verdict, RetryLater):
             retries = entry.request.retry_count + 1
             entry.request = msgspec.structs.replace(entry.request, retry_count=retries)

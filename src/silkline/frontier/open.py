@@ -25,14 +25,19 @@ def frontier_from(url: str, options: FrontierOptions) -> Frontier:
     return SqliteFrontier(_path(url), options)
 
 
+def store_file(url: str) -> Path | None:
+    """The file behind the URL, None for memory. Raises ConfigError for a URL that is no frontier."""
+    return None if url == "memory:" else _path(url)
+
+
 def remove_store(url: str) -> None:
     """Forget the job that is kept there: what `--fresh` does. Nothing there is fine.
 
     Raises JobError for a file that is no frontier, or that a running crawl uses.
     """
-    if url == "memory:":
+    path = store_file(url)
+    if path is None:
         return
-    path = _path(url)
     if path.exists():
         database = open_reader(path)
         try:

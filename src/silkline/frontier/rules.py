@@ -51,6 +51,11 @@ def encode(batch: Sequence[Any]) -> bytes:
         raise TaskError(f"a request cannot be kept as JSON: {error}") from error
 
 
+def storable(message: str) -> str:
+    """An error message may quote anything from the network; no store takes NUL or half a surrogate pair."""
+    return message.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
 def check_limits(delay: float | None, cap: int | None) -> None:
     if delay is not None and not 0 <= delay < float("inf"):
         raise ValueError(f"a delay of {delay} seconds: it must be 0 or more")

@@ -17,6 +17,7 @@ CREATE TABLE hosts (
     delay         REAL,                        -- NULL: the job's
     cap           INTEGER,                     -- NULL: the job's
     last_start    REAL NOT NULL DEFAULT -1e999,
+    last_token    INTEGER NOT NULL DEFAULT 0,
     blocked_until REAL NOT NULL DEFAULT -1e999
 );
 
@@ -46,13 +47,15 @@ CREATE INDEX dead ON requests (cause, at) WHERE state = 'dead';
 
 -- One row per host and priority with something waiting, so that a lease meets only hosts that are due.
 -- due: since when, or from when, it may be handed out; infinite while the host has no free slot.
+-- turn: the host's last token; of the hosts that were served at the same moment, the first is first again.
 CREATE TABLE queues (
     host     INTEGER NOT NULL,
     priority INTEGER NOT NULL,
     due      REAL    NOT NULL,
+    turn     INTEGER NOT NULL,
     PRIMARY KEY (host, priority)
 ) WITHOUT ROWID;
-CREATE INDEX queues_by_due ON queues (priority, due, host);
+CREATE INDEX queues_by_due ON queues (priority, due, turn, host);
 
 CREATE TABLE positions (sink TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

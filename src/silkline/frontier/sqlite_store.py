@@ -123,7 +123,7 @@ class SqliteStore:
         added = 0
         with self._database.transaction():
             accepted = self._finish(list(first.values()), now) if first else []
-            if len(accepted) < len(first):
+            if len(accepted) < len(outcomes):
                 links = arrivals(link for outcome in accepted for link in outcome.links)
             if links.count:
                 added = self.add(links, now)
@@ -177,11 +177,9 @@ class SqliteStore:
         return count
 
     def remember(self, facts: Mapping[str, str]) -> None:
-        self._database.run(
-            "INSERT INTO facts (name, value) SELECT key, value FROM json_each(?) WHERE true "
-            "ON CONFLICT DO UPDATE SET value = excluded.value",
-            _json(facts),
-        )
+        with self._database.transaction():
+            for fact in facts.items():
+                self._database.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", *fact)
 
     def _lease(self, count: int, now: float) -> LeaseBatch:
         self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
@@ -205,11 +203,8 @@ class SqliteStore:
         return [outcome for outcome in outcomes if outcome.lease.token in accepted]
 
     def _keep_positions(self, positions: Mapping[str, str]) -> None:
-        self._database.run(
-            "INSERT INTO positions (sink, position) SELECT key, value FROM json_each(?) WHERE true "
-            "ON CONFLICT DO UPDATE SET position = excluded.position",
-            _json(positions),
-        )
+        for position in positions.items():
+            self._database.run("INSERT OR REPLACE INTO positions (sink, position) VALUES (?, ?)", *position)
 
     def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> tuple[str, int]:
         """JSON of their ids, and how many."""
@@ -266,10 +261,10 @@ def _ending(outcome: Outcome) -> tuple[Any, ...]:
     if isinstance(verdict, Done):
         known: tuple[Any, ...] = (lease.token, lease.fingerprint, "done")
         return (*known, None, None, None, block) if block > 0 else known
+    why = (verdict.cause, rules.storable(verdict.error), block)
     if isinstance(verdict, RetryLater):
-        retry = ("retry", verdict.after, verdict.cause, verdict.error)
-        return (lease.token, lease.fingerprint, *retry, block)
-    return (lease.token, lease.fingerprint, "dead", None, verdict.cause, verdict.error, block)
+        return (lease.token, lease.fingerprint, "retry", verdict.after, *why)
+    return (lease.token, lease.fingerprint, "dead", None, *why)
 
 
 def _json(value: Any) -> str:

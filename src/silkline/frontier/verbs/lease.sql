@@ -73,7 +73,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     -- JOIN), so that LIMIT ends the walk: it never meets more queues than it can use. `room`: how many
     -- the host may get in one lease; `above`: how many of these its higher priorities get.
     due_queue AS (
-        SELECT q.priority, q.due, q.host, s.delay,
+        SELECT q.priority, q.due, q.turn, q.host, s.delay,
             min(NEW.count, s.free, iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), s.free)) AS room,
             (
                 SELECT count(*) FROM (
@@ -91,8 +91,8 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     ),
     -- Rounds: in each, every due host of one priority gives one request. A row brings its successor,
     -- the ORDER BY of a recursive query makes its rows a priority queue.
-    turn (priority, round, due, host, id, next_id, delay, room, above) AS (
-        SELECT d.priority, 1, d.due, d.host,
+    line (priority, round, due, turn, host, id, next_id, delay, room, above) AS (
+        SELECT d.priority, 1, d.due, d.turn, d.host,
             (
                 SELECT w.id FROM requests AS w
                 WHERE w.state = 'waiting' AND w.host = d.host AND w.priority = d.priority
@@ -106,7 +106,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
             d.delay, d.room, d.above
         FROM due_queue AS d
         UNION ALL
-        SELECT t.priority, t.round + 1, t.due, t.host, t.next_id,
+        SELECT t.priority, t.round + 1, t.due, t.turn, t.host, t.next_id,
             (
                 SELECT w.id FROM requests AS w
                 WHERE w.state = 'waiting' AND w.host = t.host AND w.priority = t.priority
@@ -114,12 +114,12 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
                 ORDER BY w.id LIMIT 1
             ),
             t.delay, t.room, t.above
-        FROM turn AS t WHERE t.next_id IS NOT NULL AND t.above + t.round < t.room
-        ORDER BY 1 DESC, 2, 3, 4
+        FROM line AS t WHERE t.next_id IS NOT NULL AND t.above + t.round < t.room
+        ORDER BY 1 DESC, 2, 3, 4, 5
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
     )
-    SELECT id, host, priority, (above + round - 1) * delay FROM turn
-    ORDER BY priority DESC, round, due, host;
+    SELECT id, host, priority, (above + round - 1) * delay FROM line
+    ORDER BY priority DESC, round, due, turn, host;
 
     UPDATE requests SET
         state = 'leased',
@@ -128,8 +128,11 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         deliveries = deliveries + 1,
         expires = NEW.now + p.starts_in + o.lease_seconds
     FROM picked AS p, options AS o WHERE requests.id = p.id;
-    UPDATE hosts SET last_start = NEW.now + p.starts_in
-    FROM (SELECT host, max(starts_in) AS starts_in FROM picked GROUP BY host) AS p WHERE hosts.id = p.host;
+    UPDATE hosts SET
+        last_start = NEW.now + p.starts_in,
+        last_token = (SELECT last_token FROM meta) + p.n
+    FROM (SELECT host, max(starts_in) AS starts_in, max(n) AS n FROM picked GROUP BY host) AS p
+    WHERE hosts.id = p.host;
     INSERT INTO touched (host, priority) SELECT DISTINCT host, priority FROM picked;
     INSERT INTO settle (now) VALUES (NEW.now);
 

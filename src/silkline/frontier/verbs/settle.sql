@@ -11,6 +11,7 @@ CREATE TEMP VIEW host_state AS
 SELECT
     h.id,
     h.key,
+    h.last_token,
     coalesce(h.cap, o.per_host)
         - (SELECT count(*) FROM requests AS r WHERE r.state = 'leased' AND r.host = h.id) AS free,
     coalesce(h.delay, o.delay) AS delay,
@@ -20,8 +21,8 @@ FROM hosts AS h, options AS o;
 -- INSERT INTO settle (now): make the queues of the touched hosts true again.
 CREATE TEMP VIEW settle AS SELECT 0.0 AS now WHERE 0;
 CREATE TEMP TRIGGER settle_hosts INSTEAD OF INSERT ON settle BEGIN
-    INSERT INTO queues (host, priority, due)
-    SELECT t.host, t.priority, NEW.now FROM touched AS t
+    INSERT INTO queues (host, priority, due, turn)
+    SELECT t.host, t.priority, NEW.now, -1 FROM touched AS t
     WHERE EXISTS (
         SELECT 1 FROM requests AS r
         WHERE r.state = 'waiting' AND r.host = t.host AND r.priority = t.priority
@@ -34,16 +35,17 @@ CREATE TEMP TRIGGER settle_hosts INSTEAD OF INSERT ON settle BEGIN
         WHERE r.state = 'waiting' AND r.host = queues.host AND r.priority = queues.priority
     );
 
-    UPDATE queues SET due = n.due
+    UPDATE queues SET due = n.due, turn = n.turn
     FROM (
         SELECT q.host, q.priority, iif(
             s.free <= 0, 1e999, max(iif(q.due = 1e999, NEW.now, q.due), s.earliest)
-        ) AS due
+        ) AS due, s.last_token AS turn
         FROM (SELECT DISTINCT host FROM touched) AS t
         CROSS JOIN host_state AS s ON s.id = t.host
         CROSS JOIN queues AS q ON q.host = t.host
     ) AS n
-    WHERE queues.host = n.host AND queues.priority = n.priority AND queues.due <> n.due;
+    WHERE queues.host = n.host AND queues.priority = n.priority 
+        AND (queues.due <> n.due OR queues.turn <> n.turn);
 
     DELETE FROM touched;
 END;

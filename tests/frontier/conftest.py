@@ -1,0 +1,77 @@
+"""The backends under test. A new one is one line in BACKENDS: contract and model tests then run over it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from silkline.config import FrontierOptions
+from silkline.frontier import MemoryFrontier, SqliteFrontier
+from silkline.outcome import Dead, Done, Lease, LeaseBatch, Outcome, RetryLater
+from silkline.protocols import Clock, Frontier
+from silkline.request import Request
+
+MakeFrontier = Callable[[Path, FrontierOptions, Clock], Frontier]
+
+BACKENDS: dict[str, MakeFrontier] = {
+    "memory": lambda directory, options, clock: MemoryFrontier(options, clock=clock),
+    "sqlite": lambda directory, options, clock: SqliteFrontier(directory / "job.db", options, clock=clock),
+}
+
+
+class ManualClock:
+    """Steps of a quarter second stay exact in every store."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+Opened = Callable[..., AbstractAsyncContextManager[Frontier]]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=BACKENDS)
+def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Opened:
+    """`async with opened(per_host=2) as frontier`: one of the backend, with these FrontierOptions."""
+
+    @asynccontextmanager
+    async def opened(**options: object) -> AsyncIterator[Frontier]:
+        frontier = BACKENDS[request.param](tmp_path, FrontierOptions(**options), clock)  # type: ignore[arg-type]
+        await frontier.open()
+        try:
+            yield frontier
+        finally:
+            await frontier.close()
+
+    return opened
+
+
+def pages(host: str, count: int, first: int = 0, **fields: object) -> list[Request]:
+    return [Request(f"http://{host}/{n}", **fields) for n in range(first, first + count)]  # type: ignore[arg-type]
+
+
+def urls(leases: LeaseBatch | Sequence[Lease]) -> list[str]:
+    leases = leases.leases if isinstance(leases, LeaseBatch) else leases
+    return [lease.request.url.removeprefix("http://") for lease in leases]
+
+
+def done(*leases: Lease, links: Sequence[Request] = ()) -> list[Outcome]:
+    return [Outcome(lease, Done(), links=tuple(links)) for lease in leases]
+
+
+def dead(*leases: Lease, cause: str = "http_404", error: str = "HTTP status 404") -> list[Outcome]:
+    return [Outcome(lease, Dead(cause, error)) for lease in leases]
+
+
+def retry(*leases: Lease, after: float = 10.0) -> list[Outcome]:
+    return [Outcome(lease, RetryLater(after, "timeout", "no answer")) for lease in leases]

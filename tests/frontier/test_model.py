@@ -1,0 +1,240 @@
+"""Every backend is held equal to the memory frontier over random histories.
+
+`SILKLINE_SOAK=1` runs many more and longer ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from silkline.config import FrontierOptions
+from silkline.frontier import MemoryFrontier
+from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
+from silkline.protocols import Frontier, Positions
+from silkline.request import Request
+from silkline.url import host_of
+from tests.frontier.conftest import BACKENDS, ManualClock
+
+HOSTS = ["a", "b", "c", "d"]
+URLS = [f"http://{host}/{n}" for host in HOSTS for n in range(6)]
+CAUSES = ["timeout", "http_404", "crash"]
+
+hosts = st.sampled_from([host_of(f"http://{host}/") for host in HOSTS])
+maybe_host = st.none() | hosts
+maybe_cause = st.none() | st.sampled_from(CAUSES)
+quarters = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 10.0])
+requests = st.lists(
+    st.builds(
+        Request,
+        st.sampled_from(URLS),
+        priority=st.sampled_from([0, 0, 0, 7, -3]),
+        label=st.sampled_from(["default", "author"]),
+        key=st.sampled_from([None, None, None, "one key", "another"]),
+    ),
+    max_size=12,
+)
+verdicts: st.SearchStrategy[Verdict] = st.one_of(
+    st.just(Done()),
+    st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5)),
+    st.builds(Dead, st.sampled_from(CAUSES), st.text(max_size=5)),
+)
+options = st.builds(
+    FrontierOptions,
+    per_host=st.integers(1, 4),
+    delay=st.sampled_from([0.0, 0.0, 0.25, 1.0]),
+    max_pages=st.none() | st.integers(1, 20),
+    lease_seconds=st.sampled_from([4.0, 60.0]),
+    max_deliveries=st.integers(1, 5),
+    window=st.sampled_from([0.5, 2.0]),
+)
+
+
+class Broken(Exception):
+    pass
+
+
+class Comparison(RuleBasedStateMachine):
+    """The same history for both, and the same answers from both."""
+
+    backend: str
+
+    @initialize(options=options)
+    def start(self, options: FrontierOptions) -> None:
+        self.clock = ManualClock()
+        self.options = options
+        self.directory = tempfile.TemporaryDirectory()
+        self.loop = asyncio.new_event_loop()
+        self.memory: Frontier = MemoryFrontier(options, clock=self.clock)
+        self.other = self._another()
+        self.loop.run_until_complete(self.memory.open())
+        self.loop.run_until_complete(self.other.open())
+        self.leases: list[Lease] = []
+
+    def _another(self) -> Frontier:
+        return BACKENDS[self.backend](Path(self.directory.name), self.options, self.clock)
+
+    def both(self, verb: Callable[[Frontier], Awaitable[Any]]) -> Any:
+        expected, got = [
+            self.loop.run_until_complete(_answer(verb, frontier)) for frontier in (self.memory, self.other)
+        ]
+        assert got == expected
+        return expected
+
+    @rule(requests=requests)
+    def add(self, requests: list[Request]) -> None:
+        self.both(lambda f: f.add(requests))
+
+    @rule(count=st.integers(0, 9))
+    def lease(self, count: int) -> None:
+        self.leases += self.both(lambda f: f.lease(count)).leases
+
+    @rule(seconds=st.sampled_from([0.25, 0.5, 1.0, 4.0, 61.0, 300.0]))
+    def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        tokens = [lease.token for lease in self._some(data)]
+        self.both(lambda f: f.renew(tokens))
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        tokens = [lease.token for lease in self._some(data)]
+        self.both(lambda f: f.release(tokens))
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data(), delivery=st.sampled_from(["none", "kept", "broken"]))
+    def commit(self, data: st.DataObject, delivery: str) -> None:
+        """Old leases too: these outcomes are stale."""
+        outcomes = [
+            Outcome(
+                lease,
+                data.draw(verdicts),
+                links=tuple(data.draw(requests)),
+                block_host=data.draw(st.sampled_from([0.0, 0.0, 0.0, 2.0])),
+            )
+            for lease in self._some(data)
+        ]
+        deliver = None if delivery == "none" else _Delivery(delivery == "broken")
+        self.both(lambda f: f.commit(outcomes, deliver))
+
+    @rule()
+    def deliver_nothing(self) -> None:
+        self.both(lambda f: f.commit([], _Delivery(broken=False)))
+
+    @rule(host=hosts, seconds=quarters)
+    def block_host(self, host: str, seconds: float) -> None:
+        self.both(lambda f: f.block_host(host, seconds))
+
+    @rule(host=hosts, delay=st.none() | quarters, cap=st.none() | st.integers(1, 5))
+    def limit_host(self, host: str, delay: float | None, cap: int | None) -> None:
+        self.both(lambda f: f.limit_host(host, delay=delay, cap=cap))
+
+    @rule(cause=maybe_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
+    def resend(self, cause: str | None, host: str | None, limit: int | None) -> None:
+        self.both(lambda f: f.resend(cause=cause, host=host, limit=limit))
+
+    @rule(cause=maybe_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
+    def drop(self, cause: str | None, host: str | None, limit: int | None) -> None:
+        self.both(lambda f: f.drop(cause=cause, host=host, limit=limit))
+
+    @rule(cause=maybe_cause, host=maybe_host, limit=st.integers(0, 5))
+    def list_dead(self, cause: str | None, host: str | None, limit: int) -> None:
+        self.both(lambda f: f.dead_letters(cause=cause, host=host, limit=limit))
+
+    @rule(url=st.sampled_from(URLS))
+    def explain(self, url: str) -> None:
+        self.both(lambda f: f.explain(url))
+
+    @rule(facts=st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
+    def remember(self, facts: dict[str, str]) -> None:
+        self.both(lambda f: f.remember(facts))
+
+    @rule()
+    def reopen(self) -> None:
+        self.both(lambda f: f.close())
+        self.other = self._another()
+        self.both(lambda f: f.open())
+
+    @invariant()
+    def same_everywhere(self) -> None:
+        self.both(lambda f: f.stats())
+        self.both(lambda f: f.dead_causes())
+        self.both(lambda f: f.dead_letters())
+        self.both(lambda f: f.positions())
+        self.both(lambda f: f.recall())
+
+    def teardown(self) -> None:
+        for url in URLS:
+            self.both(lambda f, url=url: f.explain(url))
+        self.both(lambda f: f.close())
+        self.loop.close()
+        self.directory.cleanup()
+
+    def _some(self, data: st.DataObject) -> Sequence[Lease]:
+        recent = self.leases[-12:]
+        chosen = st.lists(st.sampled_from(recent), min_size=1, max_size=6)
+        old = st.lists(st.sampled_from(self.leases), max_size=1)
+        return data.draw(chosen) + data.draw(old)
+
+
+class _Delivery:
+    """Counts up the position of one sink, or fails."""
+
+    def __init__(self, broken: bool) -> None:
+        self._broken = broken
+
+    def __call__(self, outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+        if self._broken:
+            raise Broken
+        return {"sink": str(int(positions.get("sink", "0")) + 1 + len(outcomes))}
+
+
+async def _answer(verb: Callable[[Frontier], Awaitable[Any]], frontier: Frontier) -> Any:
+    """What it returned or raised, without the names of the workers, which differ."""
+    try:
+        return _nameless(await verb(frontier))
+    except Broken as error:
+        return type(error)
+
+
+def _nameless(answer: Any) -> Any:
+    plain = msgspec.to_builtins(answer, builtin_types=(bytes,)) if isinstance(answer, list) else None
+    if plain and isinstance(plain[0], dict):
+        return [{**letter, "worker": bool(letter["worker"])} for letter in plain]
+    if hasattr(answer, "place"):
+        return answer.place, re.sub(r"by worker \S+", "by a worker", answer.detail)
+    return answer
+
+
+LONG = bool(os.environ.get("SILKLINE_SOAK"))
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "memory"])
+@pytest.mark.timeout(3600 if LONG else 120)
+def test_a_backend_answers_like_the_memory_frontier(backend: str) -> None:
+    machine = type(f"Comparison_{backend}", (Comparison,), {"backend": backend})
+    case = machine.TestCase
+    case.settings = settings(
+        max_examples=2_000 if LONG else 40,
+        stateful_step_count=120 if LONG else 40,
+        # Shrinking a history of steps takes minutes: for the soak.
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if LONG else [])],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    case("runTest").debug()
