@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
+import msgspec
 import uvloop
 
 from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
-from silkline.engine.session import Plan, Session
+from silkline.engine.session import Plan, Session, outputs_of
 from silkline.errors import ConfigError, FatalError
 from silkline.frontier.open import remove_store
 from silkline.observe.report import Report, report_of
@@ -99,11 +100,10 @@ class Crawler:
         plan = self._plan(settings, seeds, signals=True)
         with View(settings, watch) as view:
             if settings.processes == 1:
-                ending = _run(Session(plan, _alone(view.update)).run())
-                report = self._report(settings, [ending], ())
+                report = _report(settings, [_run(Session(plan, _alone(view.update)).run())])
             else:
                 crew = Crew(settings.processes, lambda seat: _run(Session(plan, seat).run()), view.update)
-                report = self._report(settings, crew.run(), crew.troubles)
+                report = _report(settings, crew.run(), crew.snapshots, crew.troubles)
             view.end(report)
         return report
 
@@ -114,7 +114,7 @@ class Crawler:
         if settings.processes != 1:
             raise ConfigError("run_async works in this process alone; use run() for processes > 1")
         plan = self._plan(settings, seeds, signals=False)
-        return self._report(settings, [await Session(plan, _alone(watch or _ignore)).run()], ())
+        return _report(settings, [await Session(plan, _alone(watch or _ignore)).run()])
 
     def _settings(self, overrides: dict[str, Any]) -> Settings:
         settings = settings_from(overrides, "run(...)", base=self.settings)
@@ -125,15 +125,10 @@ class Crawler:
     def _plan(self, settings: Settings, seeds: Sequence[Seed], *, signals: bool) -> Plan:
         if not self.router.labels:
             raise ConfigError("this crawler has no handler; write one with @crawler.handler")
-        source = Seeds(*seeds)
-        if settings.fresh:
-            remove_store(settings.frontier_url)
-            for path in settings.outputs:
-                discard(path)
-        return Plan(
+        plan = Plan(
             settings=settings,
             router=self.router,
-            seeds=source,
+            seeds=Seeds(*seeds),
             fetcher=self._fetcher,
             middleware=self._middleware,
             hooks=self._hooks,
@@ -143,18 +138,32 @@ class Crawler:
             signals=signals,
             console=signals and not settings.quiet and not sys.stderr.isatty(),
         )
+        outputs_of(plan)  # refused before --fresh removes anything
+        if settings.fresh:
+            remove_store(settings.frontier_url)
+            for path in settings.outputs:
+                discard(path)
+        return plan
 
-    def _report(self, settings: Settings, endings: Sequence[Ending], troubles: Sequence[str]) -> Report:
-        snapshots = [ending.snapshot for ending in endings if ending.snapshot is not None]
-        if not snapshots:
-            raise FatalError("the crawl ended before it began")
-        return report_of(
-            merge(snapshots),
-            reason=_reason(endings),
-            dead=endings[-1].dead,
-            outputs=settings.outputs,
-            frontier=settings.frontier,
-        )
+
+def _report(
+    settings: Settings,
+    endings: Sequence[Ending],
+    snapshots: Sequence[Snapshot] = (),
+    troubles: Sequence[str] = (),
+) -> Report:
+    """snapshots: the last ones of all workers, where some died without an ending."""
+    last = snapshots or [ending.snapshot for ending in endings if ending.snapshot is not None]
+    if not last:
+        raise FatalError("the crawl ended before it began")
+    report = report_of(
+        merge(last),
+        reason=_reason(endings),
+        dead=endings[-1].dead,
+        outputs=settings.outputs,
+        frontier=settings.frontier,
+    )
+    return msgspec.structs.replace(report, troubles=(*report.troubles, *troubles))
 
 
 def _reason(endings: Sequence[Ending]) -> str:

@@ -48,7 +48,7 @@ class ConfigError(SilklineError):
 
 
 class UnknownLabelError(ConfigError):
-    """A request's label has no handler. Out of a handler it is that page's fault alone, with cause "label"."""
+    """A request's label has no handler. Yielded by a handler it is its page's fault alone, cause "label"."""
 
     cause = "label"
 

@@ -11,6 +11,7 @@ from silkline.errors import (
     ConnectError,
     DecodeError,
     DnsError,
+    FetchError,
     FetchTimeout,
     HandlerError,
     ItemError,
@@ -34,6 +35,7 @@ RETRIED: list[SilklineError] = [
     FetchTimeout("x", "connect"),
     ProtocolError("x"),
     ProxyError("x"),
+    FetchError("x"),
     Retry(),
     *(StatusError(status) for status in (408, 425, 429, 500, 502, 503, 504)),
 ]

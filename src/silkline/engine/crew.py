@@ -139,6 +139,11 @@ class Crew:
             raise FatalError("; ".join(self._killed) + "; what was committed is kept, run again to go on")
 
     @property
+    def snapshots(self) -> list[Snapshot]:
+        """The last one of each worker, also of those that died."""
+        return list(self._latest.values())
+
+    @property
     def troubles(self) -> tuple[str, ...]:
         return tuple(self._killed)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from silkline.engine.known import KnownUrls
-from silkline.errors import HandlerError, SilklineError
+from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.parse.page import Page
 from silkline.request import Follow, Request
 from silkline.router import Handler, Router
-from silkline.url import resolve
+from silkline.url import check, resolve
 
 
 class LinkRules:
@@ -42,8 +42,11 @@ class LinkRules:
         Raises UnknownLabelError.
         """
         self._router.handler(request.label)
-        url = resolve(page.url, request.url) if "://" not in request.url[:12] else request.url
-        url = url if url is None or url.startswith(("http://", "https://")) else None
+        absolute = request.url.startswith(("http://", "https://"))
+        try:
+            url = check(request.url) if absolute else resolve(page.url, request.url)
+        except BadUrlError:
+            url = None
         return None if url is None else msgspec.structs.replace(request, url=url, depth=depth, retry_count=0)
 
 

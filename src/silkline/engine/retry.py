@@ -3,7 +3,7 @@
     cause                      verdict
     dns connect timeout        retry    the network may recover
     protocol                   retry    server disconnected, connection reset, message cut short
-    proxy                      retry
+    proxy fetch                retry    fetch: an error that no other cause names
     http_408 425 429 500       retry    RFC 9110 15.5.9, RFC 8470, RFC 6585, RFC 9110 15.6: the server may
     http_502 503 504           retry    answer later
     retry_asked                retry    the handler raised Retry
@@ -26,7 +26,7 @@ from silkline.errors import HandlerError, Retry, SilklineError, StatusError
 from silkline.outcome import Dead, RetryLater
 from silkline.request import Request
 
-RETRIED_CAUSES = frozenset({"dns", "connect", "timeout", "protocol", "proxy", "retry_asked"})
+RETRIED_CAUSES = frozenset({"dns", "connect", "timeout", "protocol", "proxy", "fetch", "retry_asked"})
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 BUSY_STATUSES = frozenset({429, 503})
 """With a Retry-After these speak for the whole host, not for one URL (RFC 6585 4, RFC 9110 15.6.4)."""

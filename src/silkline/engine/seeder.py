@@ -36,13 +36,14 @@ class Seeder:
     async def run(self, hook: Hook, wake_leaser: Callable[[], None]) -> None:
         """Raises UnknownLabelError, and what the source raises for a file it cannot read (ConfigError)."""
         added = duplicate = 0
-        for batch in self._source:
+        batches = iter(self._source)
+        # In a thread: a pipe may make us wait, and the crawl goes on meanwhile.
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             self._router.check(batch)
             result = await self._frontier.add(batch)
             added += result.added
             duplicate += result.duplicate
             wake_leaser()
-            await asyncio.sleep(0)
         hook(Seeded(added, duplicate, self._source.invalid, self._source.reasons))
         self.active = False
         wake_leaser()

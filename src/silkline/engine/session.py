@@ -17,7 +17,7 @@ from silkline.engine.worker import Parts, Worker
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.http import HttpFetcher
 from silkline.fetch.middleware import compose
-from silkline.frontier.open import frontier_from
+from silkline.frontier.open import frontier_from, store_file
 from silkline.observe.logs import LogHook, configure
 from silkline.observe.logs import close as close_log
 from silkline.observe.report import ALREADY_FINISHED, FINISHED
@@ -73,9 +73,9 @@ class Session:
     async def run(self) -> Ending:
         """Raises ConfigError and FatalError; whatever happens, what was opened is closed."""
         settings = self._plan.settings
+        sinks = outputs_of(self._plan)
         frontier = frontier_from(settings.frontier_url, settings.frontier_options)
         await frontier.open()
-        sinks = [*sinks_for(settings.outputs, columns=self._plan.columns), *self._plan.extra_sinks]
         fetcher = self._plan.fetcher or HttpFetcher(
             timeout=settings.timeout,
             max_body=settings.max_body,
@@ -115,8 +115,8 @@ class Session:
     def _tell(self, event: Event) -> None:
         for hook in self._hooks:
             hook(event)
-        if isinstance(event, Seeded):
-            self._seat.seeded()
+        if isinstance(event, Seeded) and self._seat.index == 0:
+            self._seat.seeded()  # the others read none, and must not say so for the one that does
 
     def _publish(self, phase: Phase, seeding: bool, in_flight: int, ready: int, stats: Stats | None) -> None:
         settings = self._plan.settings
@@ -152,6 +152,14 @@ class Session:
                 )
             )
         await frontier.remember({"definition": definition})
+
+
+def outputs_of(plan: Plan) -> list[Sink]:
+    """The sinks of a plan, not opened. Raises ConfigError for an output that cannot be one."""
+    settings = plan.settings
+    own = (store_file(settings.frontier_url), settings.log_file)
+    reserved = [str(path) for path in own if path is not None]
+    return [*sinks_for(settings.outputs, columns=plan.columns, reserved=reserved), *plan.extra_sinks]
 
 
 async def _close(fetcher: Fetcher) -> None:

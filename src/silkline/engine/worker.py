@@ -99,8 +99,7 @@ class Worker:
             await self._wind_down(visitors)
             for task in (*side, committer):
                 task.cancel()
-        if reason == "finished":
-            await parts.frontier.commit([], finish_all(parts.sinks))
+        await parts.frontier.commit([], finish_all(parts.sinks))
         self._monitor.phase = "finished"
         await self._monitor.publish_now()
         return reason
