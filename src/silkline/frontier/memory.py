@@ -366,12 +366,11 @@ class MemoryFrontier:
         accepted: dict[int, Outcome] = {}
         stale = []
         for outcome in outcomes:
-            entry = self._leased.get(outcome.lease.token)
-            held = entry is not None and entry.fingerprint == outcome.lease.fingerprint
-            if held and outcome.lease.token not in accepted:
-                accepted[outcome.lease.token] = outcome
+            token = outcome.lease.token
+            if token in self._leased and token not in accepted:
+                accepted[token] = outcome
             else:
-                stale.append(outcome.lease.token)
+                stale.append(token)
         return list(accepted.values()), stale
 
     def _conclude(self, entry: _Entry, verdict: Verdict, now: float) -> None:

@@ -38,12 +38,12 @@ CREATE TABLE requests (
     error       TEXT,
     at          REAL                                -- dead: since when
 );
-CREATE INDEX waiting ON requests (host, priority DESC, id) WHERE state = 'waiting';
+-- `places` alone answers what a host has waiting and how much of it is in flight.
+CREATE INDEX places ON requests (state, host, priority DESC, id);
 CREATE INDEX delayed ON requests (due) WHERE state = 'delayed';
 CREATE UNIQUE INDEX leased ON requests (token) WHERE state = 'leased';
-CREATE INDEX leased_of_host ON requests (host) WHERE state = 'leased';
 CREATE INDEX leased_until ON requests (expires) WHERE state = 'leased';
-CREATE INDEX dead ON requests (cause, at) WHERE state = 'dead';
+CREATE INDEX dead ON requests (state, cause, at) WHERE state = 'dead';
 
 -- One row per host and priority with something waiting, so that a lease meets only hosts that are due.
 -- due: since when, or from when, it may be handed out; infinite while the host has no free slot.

@@ -19,7 +19,7 @@ OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""
 
-VERBS = ("settle", "add", "lease", "commit", "release", "resend")
+VERBS = ("settle", "sweep", "add", "lease", "commit", "release", "resend")
 
 _HINTS = {
     sqlite3.SQLITE_FULL: "free some space on the disk and run the same command again",
@@ -77,6 +77,18 @@ class Database:
             if self._connection.in_transaction:
                 self.run("ROLLBACK")
             raise
+
+    @contextlib.contextmanager
+    def unsynced(self) -> Iterator[None]:
+        """Do not wait for the disk: a power cut may undo what changes here, and does it no harm.
+
+        For leases, which no worker survives a power cut to use. The next commit syncs these changes too.
+        """
+        self.run("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self.run("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
         self._connection.close()

@@ -14,7 +14,7 @@ from silkline.errors import ConfigError
 from silkline.frontier import rules
 from silkline.frontier.liveness import WorkerLock
 from silkline.frontier.sqlite_file import Database, open_writer
-from silkline.outcome import Committed, Done, Lease, LeaseBatch, Outcome, RetryLater
+from silkline.outcome import Committed, Done, Lease, LeaseBatch, Outcome, RetryLater, Verdict
 from silkline.protocols import Deliver
 from silkline.request import Request
 
@@ -99,7 +99,7 @@ class SqliteStore:
 
     def renew(self, tokens: Sequence[int], now: float) -> Sequence[int]:
         held = _json(tokens)
-        with self._database.transaction():
+        with self._database.unsynced(), self._database.transaction():
             self._database.run(
                 "UPDATE requests SET expires = ? "
                 "WHERE state = 'leased' AND token IN (SELECT value FROM json_each(?))",
@@ -135,7 +135,8 @@ class SqliteStore:
         return Committed(tuple(accepted), stale, added)
 
     def release(self, tokens: Sequence[int], now: float) -> None:
-        self._database.run("INSERT INTO give_back VALUES (?, ?)", now, _json(tokens))
+        with self._database.unsynced():
+            self._database.run("INSERT INTO give_back VALUES (?, ?)", now, _json(tokens))
 
     def block_host(self, host: str, seconds: float, now: float) -> None:
         with self._database.transaction():
@@ -182,7 +183,8 @@ class SqliteStore:
                 self._database.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", *fact)
 
     def _lease(self, count: int, now: float) -> LeaseBatch:
-        self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
+        with self._database.unsynced():
+            self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
         text, budget, expiry, delayed, queue = self._database.row("SELECT * FROM leased_now")
         leases = _leases.decode(f"[{text}]") if text else ()
         spent = budget is not None and len(leases) >= budget
@@ -197,7 +199,14 @@ class SqliteStore:
         )
 
     def _finish(self, outcomes: Sequence[Outcome], now: float) -> list[Outcome]:
-        self._database.run("INSERT INTO finish VALUES (?, ?)", now, _json([_ending(o) for o in outcomes]))
+        """End these leases, no token twice; the outcomes that counted."""
+        done, others = [], []
+        for outcome in outcomes:
+            if isinstance(outcome.verdict, Done) and not outcome.block_host:
+                done.append(outcome.lease.token)
+            else:
+                others.append((outcome.lease.token, *_ending(outcome.verdict), outcome.block_host))
+        self._database.run("INSERT INTO finish VALUES (?, ?, ?)", now, _json(done), _json(others))
         (tokens,) = self._database.row("SELECT json_group_array(token) FROM ending")
         accepted = set(_integers.decode(tokens))
         return [outcome for outcome in outcomes if outcome.lease.token in accepted]
@@ -255,16 +264,14 @@ class SqliteStore:
         return ended > 0
 
 
-def _ending(outcome: Outcome) -> tuple[Any, ...]:
-    """One row for `finish`."""
-    lease, verdict, block = outcome.lease, outcome.verdict, outcome.block_host
+def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None]:
+    """(verdict, after, cause, error) for `finish`."""
     if isinstance(verdict, Done):
-        known: tuple[Any, ...] = (lease.token, lease.fingerprint, "done")
-        return (*known, None, None, None, block) if block > 0 else known
-    why = (verdict.cause, rules.storable(verdict.error), block)
+        return "done", None, None, None
+    error = rules.storable(verdict.error)
     if isinstance(verdict, RetryLater):
-        return (lease.token, lease.fingerprint, "retry", verdict.after, *why)
-    return (lease.token, lease.fingerprint, "dead", None, *why)
+        return "retry", verdict.after, verdict.cause, error
+    return "dead", None, verdict.cause, error
 
 
 def _json(value: Any) -> str:

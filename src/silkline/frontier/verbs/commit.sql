@@ -1,6 +1,7 @@
--- INSERT INTO finish (now, outcomes): end the leases that are still held.
---   outcomes: JSON [[token, fingerprint, verdict, after, cause, error, block_host], ...], no token twice;
---   verdict 'done', 'retry' or 'dead'; what a verdict does not need may be missing
+-- INSERT INTO finish (now, done, others): end the leases that are still held.
+--   done: JSON [token, ...], of outcomes that say no more than that
+--   others: JSON [[token, verdict, after, cause, error, block_host], ...]; verdict 'done', 'retry' or 'dead'
+--   No token twice.
 -- Answer: temp.ending, the outcomes that counted.
 
 CREATE TEMP TABLE ending (
@@ -8,15 +9,17 @@ CREATE TEMP TABLE ending (
     verdict TEXT, after REAL, cause TEXT, error TEXT, block REAL
 );
 
-CREATE TEMP VIEW finish AS SELECT 0.0 AS now, '' AS outcomes WHERE 0;
+CREATE TEMP VIEW finish AS SELECT 0.0 AS now, '' AS done, '' AS others WHERE 0;
 CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
     DELETE FROM ending;
+    INSERT INTO ending (token, id, host, priority, verdict)
+    SELECT r.token, r.id, r.host, r.priority, 'done'
+    FROM json_each(NEW.done) AS j CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = j.value;
     INSERT INTO ending (token, id, host, priority, verdict, after, cause, error, block)
-    SELECT r.token, r.id, r.host, r.priority, json_extract(j.value, '$[2]'), json_extract(j.value, '$[3]'),
-        json_extract(j.value, '$[4]'), json_extract(j.value, '$[5]'), json_extract(j.value, '$[6]')
-    FROM json_each(NEW.outcomes) AS j
-    CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = json_extract(j.value, '$[0]')
-    WHERE r.fingerprint = json_extract(j.value, '$[1]');
+    SELECT r.token, r.id, r.host, r.priority, json_extract(j.value, '$[1]'), json_extract(j.value, '$[2]'),
+        json_extract(j.value, '$[3]'), json_extract(j.value, '$[4]'), json_extract(j.value, '$[5]')
+    FROM json_each(NEW.others) AS j
+    CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = json_extract(j.value, '$[0]');
 
     DELETE FROM requests WHERE id IN (SELECT id FROM ending WHERE verdict = 'done');
     UPDATE requests SET
@@ -28,7 +31,8 @@ CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
         state = 'dead', at = NEW.now, cause = e.cause, error = e.error, token = NULL, expires = NULL
     FROM ending AS e WHERE requests.id = e.id AND e.verdict = 'dead';
 
-    UPDATE meta SET ended_visits = ended_visits + (SELECT count(*) FROM ending WHERE verdict <> 'retry');
+    UPDATE meta SET ended_visits = ended_visits + (SELECT count(*) FROM ending WHERE verdict <> 'retry')
+    WHERE EXISTS (SELECT 1 FROM ending WHERE verdict <> 'retry');
     UPDATE hosts SET blocked_until = max(blocked_until, NEW.now + e.block)
     FROM (SELECT host, max(block) AS block FROM ending WHERE block > 0 GROUP BY host) AS e
     WHERE hosts.id = e.host;

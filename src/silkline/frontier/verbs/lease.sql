@@ -1,7 +1,6 @@
 -- INSERT INTO lease (now, count, max_pages): hand out requests whose hosts are due.
 -- Answer: temp.leased_now, one row.
 
-CREATE TEMP TABLE moving (id INTEGER PRIMARY KEY);
 CREATE TEMP TABLE picked (
     n INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER, starts_in REAL
 );
@@ -25,41 +24,9 @@ SELECT priority FROM level WHERE priority IS NOT NULL;
 
 CREATE TEMP VIEW lease AS SELECT 0.0 AS now, 0 AS count, 0 AS max_pages WHERE 0;
 CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
-    -- Delayed requests whose time has come are waiting again, in their old place.
-    INSERT INTO moving (id)
-    SELECT id FROM requests WHERE state = 'delayed' AND due <= NEW.now ORDER BY due, id LIMIT 1000;
-    INSERT INTO touched (host, priority)
-    SELECT r.host, r.priority FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id WHERE true
-    ON CONFLICT DO NOTHING;
-    UPDATE requests SET state = 'waiting', due = NULL WHERE id IN (SELECT id FROM moving);
-    DELETE FROM moving;
-
-    -- Expired leases: see rules.crash_backoff.
-    INSERT INTO moving (id)
-    SELECT id FROM requests WHERE state = 'leased' AND expires <= NEW.now ORDER BY expires, id LIMIT 1000;
-    INSERT INTO touched (host, priority)
-    SELECT r.host, r.priority FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id WHERE true
-    ON CONFLICT DO NOTHING;
-    UPDATE meta SET ended_visits = ended_visits + (
-        SELECT count(*) FROM moving AS m CROSS JOIN requests AS r ON r.id = m.id
-        WHERE r.deliveries >= (SELECT max_deliveries FROM options)
-    ) WHERE EXISTS (SELECT 1 FROM moving);
-    UPDATE requests SET
-        state = CASE
-            WHEN deliveries >= (SELECT max_deliveries FROM options) THEN 'dead'
-            WHEN deliveries <= 2 THEN 'waiting'
-            ELSE 'delayed'
-        END,
-        due = NEW.now
-            + min(60.0, 1 << min(deliveries - 3, 6)) * (0.5 + token * 619 % 1000 / 1000.0),
-        cause = 'crash',
-        error = 'its worker died or hung ' || deliveries || ' times',
-        at = NEW.now,
-        token = NULL,
-        expires = NULL
-    WHERE id IN (SELECT id FROM moving);
-    DELETE FROM moving;
-    INSERT INTO settle (now) VALUES (NEW.now);
+    INSERT INTO sweep (now) SELECT NEW.now
+    WHERE EXISTS (SELECT 1 FROM requests WHERE state = 'delayed' AND due <= NEW.now)
+        OR EXISTS (SELECT 1 FROM requests WHERE state = 'leased' AND expires <= NEW.now);
 
     DELETE FROM leased_now;
     INSERT INTO leased_now (budget)
@@ -71,22 +38,24 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     WITH RECURSIVE
     -- The first due queues, highest priority and longest due first. Joined in the order written (CROSS
     -- JOIN), so that LIMIT ends the walk: it never meets more queues than it can use. `room`: how many
-    -- the host may get in one lease; `above`: how many of these its higher priorities get.
+    -- the host may get in one lease; `above`: how many of these its higher priorities take.
     due_queue AS (
         SELECT q.priority, q.due, q.turn, q.host, s.delay,
-            min(NEW.count, s.free, iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), s.free)) AS room,
+            min(s.free, NEW.count, iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), NEW.count)) AS room,
             (
                 SELECT count(*) FROM (
                     SELECT 1 FROM requests AS r
                     WHERE r.state = 'waiting' AND r.host = q.host AND r.priority > q.priority
-                    LIMIT 1000
+                    LIMIT NEW.count
                 )
             ) AS above
         FROM levels AS l
         CROSS JOIN queues AS q ON q.priority = l.priority AND q.due <= NEW.now
         CROSS JOIN host_state AS s ON s.id = q.host
         CROSS JOIN options AS o
-        WHERE room > above
+        WHERE room > above OR NOT EXISTS (
+            SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority
+        )
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
     ),
     -- Rounds: in each, every due host of one priority gives one request. A row brings its successor,
@@ -152,5 +121,6 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         next_queue = (
             SELECT min((SELECT min(q.due) FROM queues AS q WHERE q.priority = l.priority)) FROM levels AS l
         );
-    UPDATE meta SET last_token = last_token + (SELECT count(*) FROM picked);
+    UPDATE meta SET last_token = last_token + (SELECT count(*) FROM picked)
+    WHERE EXISTS (SELECT 1 FROM picked);
 END;

@@ -5,6 +5,7 @@ CREATE TEMP TABLE options (
     worker TEXT, per_host INTEGER, delay REAL, lease_seconds REAL, max_deliveries INTEGER, window REAL
 );
 CREATE TEMP TABLE touched (host INTEGER, priority INTEGER, PRIMARY KEY (host, priority)) WITHOUT ROWID;
+CREATE TEMP TABLE settled (host INTEGER, priority INTEGER, due REAL, turn INTEGER);
 
 -- A host's free slots, its delay, and the earliest moment that delay and block allow.
 CREATE TEMP VIEW host_state AS
@@ -35,17 +36,17 @@ CREATE TEMP TRIGGER settle_hosts INSTEAD OF INSERT ON settle BEGIN
         WHERE r.state = 'waiting' AND r.host = queues.host AND r.priority = queues.priority
     );
 
-    UPDATE queues SET due = n.due, turn = n.turn
-    FROM (
-        SELECT q.host, q.priority, iif(
-            s.free <= 0, 1e999, max(iif(q.due = 1e999, NEW.now, q.due), s.earliest)
-        ) AS due, s.last_token AS turn
-        FROM (SELECT DISTINCT host FROM touched) AS t
-        CROSS JOIN host_state AS s ON s.id = t.host
-        CROSS JOIN queues AS q ON q.host = t.host
-    ) AS n
-    WHERE queues.host = n.host AND queues.priority = n.priority 
-        AND (queues.due <> n.due OR queues.turn <> n.turn);
+    INSERT INTO settled (host, priority, due, turn)
+    SELECT q.host, q.priority,
+        iif(s.free <= 0, 1e999, max(iif(q.due = 1e999, NEW.now, q.due), s.earliest)), s.last_token
+    FROM (SELECT DISTINCT host FROM touched) AS t
+    CROSS JOIN host_state AS s ON s.id = t.host
+    CROSS JOIN queues AS q ON q.host = t.host;
+    UPDATE queues SET due = s.due, turn = s.turn
+    FROM settled AS s
+    WHERE queues.host = s.host AND queues.priority = s.priority
+        AND (queues.due <> s.due OR queues.turn <> s.turn);
 
+    DELETE FROM settled;
     DELETE FROM touched;
 END;
