@@ -34,7 +34,7 @@ class Site:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
@@ -47,6 +47,13 @@ class Site:
         await server.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
+
+    async def _stop(self) -> None:
+        await self._runner.cleanup()
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path_qs

@@ -80,28 +80,28 @@ def test_a_waiting_retry_holds_no_slot(frontier: str) -> None:
 
 
 def test_one_hanging_host_leaves_the_throughput_of_the_others(frontier: str) -> None:
-    """Twelve hosts of 20 ms a page, with and without a thirteenth that hangs: within 10 % (and the
-    noise of a busy machine, for which the best of three counts)."""
+    """Twelve hosts of 100 ms a page want all the slots; a thirteenth that hangs must not cost 10 %.
+
+    Slots are the bottleneck here, so the machine's other load hardly counts; the better of two runs does."""
 
     async def hang(request: web.Request) -> web.Response:
         await asyncio.sleep(30)
         return web.Response(text="x")
 
-    def seconds(hanging: Site | None, hosts: list[Site], number: str) -> float:
+    def rate(seeds: list[str], hanging: list[str], number: str) -> float:
         finished: list[float] = []
         name = frontier if frontier == "memory:" else frontier.replace("job.db", f"{number}.db")
         crawler = Crawler("job", frontier=name, quiet=True, concurrency=64, timeout=4, retries=0)
         crawler.handler(lambda page: finished.append(time.monotonic()))
-        seeds = [f"{host.url}/{n}" for n in range(50) for host in hosts]
-        slow = [f"{hanging.url}/{n}" for n in range(8)] if hanging else []
-        started = time.monotonic()
-        report = crawler.run([*slow, *seeds])
+        report = crawler.run([*hanging, *seeds])
         assert report.pages == len(seeds)
-        return max(finished) - started
+        return len(finished) / (finished[-1] - finished[0])
 
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Site({f"/{n}": "x" for n in range(50)}, delay=0.02)) for _ in range(12)]
+        hosts = [stack.enter_context(Site({f"/{n}": "x" for n in range(150)}, delay=0.1)) for _ in range(12)]
         hanging = stack.enter_context(Site({f"/{n}": hang for n in range(8)}))
-        alone = min(seconds(None, hosts, f"a{n}") for n in range(2))
-        beside = min(seconds(hanging, hosts, f"b{n}") for n in range(2))
-    assert beside <= 1.1 * alone + 0.15
+        seeds = [f"{host.url}/{n}" for n in range(150) for host in hosts]
+        slow = [f"{hanging.url}/{n}" for n in range(8)]
+        alone = max(rate(seeds, [], f"a{n}") for n in range(2))
+        beside = max(rate(seeds, slow, f"b{n}") for n in range(2))
+    assert beside >= 0.9 * alone

@@ -20,7 +20,7 @@ class Held:
     def __init__(self, concurrency: int) -> None:
         self.concurrency = concurrency
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
-        self.in_flight = 0
+        self._began: dict[int, float] = {}
         self.idle = asyncio.Event()
         self._held: dict[int, Lease] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
@@ -54,14 +54,22 @@ class Held:
         room = 3 * self.concurrency - len(self._held)
         return max(0, min(self.concurrency - self.unstarted, room))
 
-    def began(self) -> None:
-        self.in_flight += 1
+    @property
+    def in_flight(self) -> int:
+        return len(self._began)
+
+    def began(self, lease: Lease) -> None:
+        self._began[lease.token] = asyncio.get_running_loop().time()
         self.idle.clear()
 
-    def ended(self) -> None:
-        self.in_flight -= 1
-        if not self.in_flight:
+    def ended(self, lease: Lease) -> None:
+        del self._began[lease.token]
+        if not self._began:
             self.idle.set()
+
+    def slow(self, since: float) -> int:
+        """How many visits began before `since`, in the loop's time."""
+        return sum(began < since for began in self._began.values())
 
     def take(self, leases: Iterable[Lease]) -> tuple[int, ...]:
         """New leases: ready at once, or when their host allows it. Returns the tokens to release: a lease

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Protocol
 
 from silkline.events import Seeded
@@ -36,9 +37,7 @@ class Seeder:
     async def run(self, hook: Hook, wake_leaser: Callable[[], None]) -> None:
         """Raises UnknownLabelError, and what the source raises for a file it cannot read (ConfigError)."""
         added = duplicate = 0
-        batches = iter(self._source)
-        # In a thread: a pipe may make us wait, and the crawl goes on meanwhile.
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        async for batch in read_ahead(self._source):
             self._router.check(batch)
             result = await self._frontier.add(batch)
             added += result.added
@@ -47,3 +46,31 @@ class Seeder:
         hook(Seeded(added, duplicate, self._source.invalid, self._source.reasons))
         self.active = False
         wake_leaser()
+
+
+async def read_ahead(source: Iterable[list[Request]]) -> AsyncIterator[list[Request]]:
+    """Read the source in a thread, since a pipe may keep its reader waiting while the crawl goes on.
+
+    A daemon thread of its own, because one that waits for input can be neither stopped nor joined.
+    """
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[list[Request] | Exception | None] = asyncio.Queue(maxsize=2)
+
+    def put(entry: list[Request] | Exception | None) -> None:
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(queue.put(entry), loop).result()
+
+    def read() -> None:
+        try:
+            for batch in source:
+                put(batch)
+        except Exception as error:
+            put(error)
+        else:
+            put(None)
+
+    threading.Thread(target=read, name="seeds", daemon=True).start()
+    while (got := await queue.get()) is not None:
+        if isinstance(got, Exception):
+            raise got
+        yield got

@@ -79,7 +79,7 @@ class Session:
         fetcher = self._plan.fetcher or HttpFetcher(
             timeout=settings.timeout,
             max_body=settings.max_body,
-            limit=settings.concurrency,
+            limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
             max_redirects=settings.max_redirects,
             user_agent=settings.user_agent,
         )

@@ -17,7 +17,8 @@ from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.seeder import Seeder, SeedSource
-from silkline.engine.visit import Tools, visit
+from silkline.engine.visit import Tools
+from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
 from silkline.events import Stopping
 from silkline.outcome import Outcome
@@ -82,44 +83,26 @@ class Worker:
         parts, settings = self._parts, self._settings
         async with asyncio.TaskGroup() as tasks:
             leaser = tasks.create_task(self._leaser.run(), name="leaser")
-            visitors = [
-                tasks.create_task(self._visitor(), name=f"visitor-{n}") for n in range(settings.concurrency)
-            ]
-            committer = tasks.create_task(self._committer.run(), name="committer")
+            visitors = Visitors(self._tools, self._held, self._committer, self._wake_leaser, tasks)
+            seeder = tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder")
+            period = settings.lease_seconds / 3
             side = [
-                tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder"),
-                tasks.create_task(
-                    renew(parts.frontier, self._held, settings.lease_seconds / 3, parts.hook), name="renewer"
-                ),
+                tasks.create_task(self._committer.run(), name="committer"),
+                tasks.create_task(renew(parts.frontier, self._held, period, parts.hook), name="renewer"),
+                tasks.create_task(visitors.relieve(), name="reliever"),
                 tasks.create_task(self._monitor.run(), name="monitor"),
             ]
             reason = await self._reason_to_stop(leaser)
             parts.hook(Stopping(reason))
             self._monitor.phase = "stopping"
+            seeder.cancel()
             await self._wind_down(visitors)
-            for task in (*side, committer):
+            for task in side:
                 task.cancel()
         await parts.frontier.commit([], finish_all(parts.sinks))
         self._monitor.phase = "finished"
         await self._monitor.publish_now()
         return reason
-
-    async def _visitor(self) -> None:
-        held, committer, leaser = self._held, self._committer, self._leaser
-        while True:
-            if held.ready.empty():
-                committer.starving()
-            lease = await held.ready.get()
-            if not held.holds(lease):
-                continue
-            held.began()
-            if held.wanted:
-                leaser.wake()
-            try:
-                visited = await visit(lease, self._tools)
-            finally:
-                held.ended()
-            committer.put(visited)
 
     async def _reason_to_stop(self, leaser: asyncio.Task[str]) -> str:
         asked = asyncio.create_task(self._stop_asked.wait())
@@ -134,7 +117,7 @@ class Worker:
             await leaser
         return "interrupted"
 
-    async def _wind_down(self, visitors: Sequence[asyncio.Task[None]]) -> None:
+    async def _wind_down(self, visitors: Visitors) -> None:
         """Nothing new starts; what runs may end within the grace period; what is done gets committed."""
         await self._parts.frontier.release(self._held.withdraw())
         if self._held.in_flight:
@@ -142,9 +125,7 @@ class Worker:
             await asyncio.wait(landed, timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED)
             for task in landed:
                 task.cancel()
-        for visitor in visitors:
-            visitor.cancel()
-        await asyncio.gather(*visitors, return_exceptions=True)
+        await visitors.end()
         await self._committer.flush()
         await self._parts.frontier.release(self._held.tokens)
 
