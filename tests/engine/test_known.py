@@ -8,6 +8,7 @@ def test_what_was_added_is_known() -> None:
     known.add(["https://a/", "https://b/"])
     assert "https://a/" in known
     assert "https://c/" not in known
+    assert known.missing(["https://c/", "https://a/", "https://d/"]) == ["https://c/", "https://d/"]
 
 
 def test_memory_is_bounded_and_the_newest_survive() -> None:

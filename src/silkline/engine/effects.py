@@ -33,8 +33,7 @@ class LinkRules:
     def fresh(self, follow: Follow) -> list[str]:
         """The URLs of `follow` that are not known to be in the frontier. Raises UnknownLabelError."""
         self._router.handler(follow.label)
-        known = self._known
-        return [url for url in follow.urls if url not in known]
+        return self._known.missing(follow.urls)
 
     def admit(self, request: Request, page: Page, depth: int) -> Request | None:
         """The request as it will be enqueued, its URL made absolute; None if that is no http(s) URL.

@@ -24,6 +24,11 @@ class KnownUrls:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
+    def missing(self, urls: Iterable[str]) -> list[str]:
+        """Those that are not known, in order."""
+        young, old = self._young, self._old
+        return [url for url in urls if url not in young and url not in old]
+
     def add(self, urls: Iterable[str]) -> None:
         self._young.update(urls)
         if len(self._young) >= self._limit:

@@ -75,7 +75,8 @@ class Database:
         except BaseException:
             # After some errors, a full disk for one, SQLite has rolled back itself.
             if self._connection.in_transaction:
-                self.run("ROLLBACK")
+                with contextlib.suppress(FrontierError):  # the first error says more
+                    self.run("ROLLBACK")
             raise
 
     @contextlib.contextmanager
@@ -131,9 +132,11 @@ def open_reader(path: Path) -> Database:
 
 def refuse_foreign(database: Database) -> None:
     """Raise JobError unless it is a frontier that this version can read, or empty. Changes nothing."""
-    (application,) = database.row("PRAGMA application_id")
-    (version,) = database.row("PRAGMA user_version")
-    (tables,) = database.row("SELECT count(*) FROM sqlite_schema")
+    # One statement, so one snapshot: another worker may be creating the schema at this moment.
+    application, version, tables = database.row(
+        "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema) "
+        "FROM pragma_application_id AS a, pragma_user_version AS v"
+    )
     if application != APPLICATION_ID and (application or version or tables):
         raise JobError(_foreign(database.path))
     if version > SCHEMA_VERSION:
