@@ -9,7 +9,7 @@ from silkline.errors import ConfigError
 from silkline.frontier.liveness import remove_locks
 from silkline.frontier.memory import MemoryFrontier
 from silkline.frontier.sqlite import SqliteFrontier
-from silkline.frontier.sqlite_file import open_reader, refuse_foreign
+from silkline.frontier.sqlite_file import refuse_foreign_file
 from silkline.protocols import Frontier
 
 SQLITE = "sqlite:///"
@@ -39,11 +39,7 @@ def remove_store(url: str) -> None:
     if path is None:
         return
     if path.exists():
-        database = open_reader(path)
-        try:
-            refuse_foreign(database)
-        finally:
-            database.close()
+        refuse_foreign_file(path)
     remove_locks(path)
     try:
         # The log first: without its file it means nothing, and a new file must not find it.

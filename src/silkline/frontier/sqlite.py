@@ -46,14 +46,14 @@ class SqliteFrontier:
             return
         store = SqliteStore(self._path, rules.new_worker_id(), self._options)
         self._writer = StoreThread("frontier-writer")
-        self._reader = StoreThread("frontier-reader")
         try:
             await self._writer.run(lambda: store.open(self._clock()))
-            self._reads = await self._reader.run(lambda: open_reader(self._path))
+            self._reads = await self._writer.run(lambda: open_reader(self._path))
         except BaseException:
             self._writer.stop()
-            self._reader.stop()
+            store.close(self._clock())
             raise
+        self._reader = StoreThread("frontier-reader")
         self._store = store
 
     async def close(self) -> None:

@@ -110,7 +110,7 @@ def open_writer(path: Path, options: FrontierOptions) -> Database:
     with _opening(path):
         database = Database(path)
         try:
-            refuse_foreign(database)
+            _refuse_foreign(database)
             _configure(database)
             with database.transaction():
                 _create_if_new(database, options)
@@ -130,7 +130,17 @@ def open_reader(path: Path) -> Database:
         return database
 
 
-def refuse_foreign(database: Database) -> None:
+def refuse_foreign_file(path: Path) -> None:
+    """Raise JobError unless the file is a frontier that this version can read, or empty."""
+    with _opening(path):
+        database = Database(path)
+        try:
+            _refuse_foreign(database)
+        finally:
+            database.close()
+
+
+def _refuse_foreign(database: Database) -> None:
     """Raise JobError unless it is a frontier that this version can read, or empty. Changes nothing."""
     # One statement, so one snapshot: another worker may be creating the schema at this moment.
     application, version, tables = database.row(

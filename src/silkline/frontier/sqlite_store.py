@@ -59,7 +59,7 @@ class SqliteStore:
         self._worker = worker
         self._options = options
         self._lock = WorkerLock(WorkerLock.directory_of(path), worker)
-        self._database: Database
+        self._connected: Database | None = None
 
     def open(self, now: float) -> None:
         try:
@@ -69,19 +69,28 @@ class SqliteStore:
         # The lock first: whoever holds leases without one counts as dead.
         self._lock.take()
         try:
-            self._database = open_writer(self._path, self._options)
+            self._connected = open_writer(self._path, self._options)
             self._apply_options(now)
             self._expire_the_dead(now)
         except BaseException:
-            self._lock.drop()
+            self.close(now)
             raise
 
     def close(self, now: float) -> None:
+        """Give back this worker's leases. Idempotent."""
+        database, self._connected = self._connected, None
         try:
-            self._database.run("INSERT INTO give_back VALUES (?, NULL)", now)
+            if database is not None:
+                database.run("INSERT INTO give_back VALUES (?, NULL)", now)
         finally:
-            self._database.close()
+            if database is not None:
+                database.close()
             self._lock.drop()
+
+    @property
+    def _database(self) -> Database:
+        assert self._connected is not None, "used only between open and close"
+        return self._connected
 
     def add(self, batch: Arrivals, now: float) -> int:
         self._database.run("INSERT INTO add_requests VALUES (?, ?, ?)", now, batch.groups, batch.requests)

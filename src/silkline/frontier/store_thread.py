@@ -34,10 +34,14 @@ class StoreThread:
         A caller that is cancelled before its turn leaves nothing behind. If that happens later, the call
         still ends, and `undo` is then run in the thread with a result that nobody got.
         """
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._calls.put(_Call(call, undo, future))
-        result: T = await future
-        return result
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._take_back(undo, future.result())  # the result was there, but not yet fetched
+            raise
 
     def stop(self) -> None:
         """End the thread after the calls that are already in line."""
@@ -64,6 +68,10 @@ class StoreThread:
                 call.future.set_result(result)
             else:
                 call.future.set_exception(error)
-        elif error is None and call.undo is not None:
-            undo = call.undo
-            self._calls.put(_Call(lambda: undo(result), None, call.future.get_loop().create_future()))
+        elif error is None:
+            self._take_back(call.undo, result)
+
+    def _take_back(self, undo: Callable[[Any], None] | None, result: Any) -> None:
+        if undo is not None:
+            future = asyncio.get_running_loop().create_future()
+            self._calls.put(_Call(lambda: undo(result), None, future))
