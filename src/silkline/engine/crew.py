@@ -192,8 +192,9 @@ class _signals_to:  # noqa: N801 - reads as the with-statement it is for
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handler)
+        with suppress(ValueError):  # not in the main thread: whoever runs us there stops us
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handler)
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import msgspec
 
@@ -73,27 +73,19 @@ class Session:
     async def run(self) -> Ending:
         """Raises ConfigError and FatalError; whatever happens, what was opened is closed."""
         settings = self._plan.settings
-        sinks = outputs_of(self._plan)
-        frontier = frontier_from(settings.frontier_url, settings.frontier_options)
-        await frontier.open()
-        fetcher = self._plan.fetcher or HttpFetcher(
-            timeout=settings.timeout,
-            max_body=settings.max_body,
-            limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
-            max_redirects=settings.max_redirects,
-            user_agent=settings.user_agent,
-        )
-        try:
+        async with AsyncExitStack() as opened:
+            opened.callback(close_log, self._logger)
+            sinks = outputs_of(self._plan)
+            frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+            await frontier.open()
+            opened.push_async_callback(frontier.close)
+            for sink in sinks:
+                opened.callback(sink.close)
+            fetcher = self._plan.fetcher or fetcher_for(settings)
+            opened.push_async_callback(_close, fetcher)
             await self._note_definition(frontier)
             reason = await self._work(frontier, fetcher, sinks)
-            dead = await frontier.dead_causes()
-        finally:
-            await _close(fetcher)
-            await frontier.close()
-            for sink in sinks:
-                sink.close()
-            close_log(self._logger)
-        return Ending(reason, self._last, dead)
+            return Ending(reason, self._last, await frontier.dead_causes())
 
     async def _work(self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink]) -> str:
         first = self._seat.index == 0
@@ -160,6 +152,16 @@ def outputs_of(plan: Plan) -> list[Sink]:
     own = (store_file(settings.frontier_url), settings.log_file)
     reserved = [str(path) for path in own if path is not None]
     return [*sinks_for(settings.outputs, columns=plan.columns, reserved=reserved), *plan.extra_sinks]
+
+
+def fetcher_for(settings: Settings) -> Fetcher:
+    return HttpFetcher(
+        timeout=settings.timeout,
+        max_body=settings.max_body,
+        limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
+        max_redirects=settings.max_redirects,
+        user_agent=settings.user_agent,
+    )
 
 
 async def _close(fetcher: Fetcher) -> None:
