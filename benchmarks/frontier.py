@@ -21,7 +21,7 @@ from silkline.frontier import SqliteFrontier
 from silkline.outcome import Done, Outcome
 from silkline.request import Request
 
-CHUNK = 10_000
+CHUNK = 20_000
 HOSTS = 100
 BATCH = 100
 BATCHES = 50
@@ -77,9 +77,8 @@ async def measure(urls: int, directory: Path) -> None:
     seconds = await add(frontier, small, urls)
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
     log = path.with_name(path.name + "-wal").stat().st_size
-    print(
-        f"{urls - small:,} URLs added at {(urls - small) / seconds:,.0f}/s, peak memory {rss:.0f} MB, log {log >> 20} MB"
-    )
+    print(f"{urls - small:,} URLs added at {(urls - small) / seconds:,.0f}/s")
+    print(f"peak memory {rss:.0f} MB, write-ahead log {log >> 20} MB")
     show(f"leasing among {urls - small:,}", await visit(frontier))
     began = time.perf_counter()
     waiting = (await frontier.stats()).waiting

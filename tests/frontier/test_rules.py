@@ -1,54 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from silkline.errors import BadUrlError
-from silkline.frontier.rules import crash_backoff, host_key
-from silkline.url import host_of
-
-urls = st.builds(
-    "".join,
-    st.lists(
-        st.sampled_from(
-            [
-                "http:",
-                "https:",
-                "HTTP:",
-                "/",
-                "//",
-                "\\",
-                "a",
-                "b.example",
-                ":80",
-                ":8080",
-                "?",
-                "#",
-                "@",
-                "\t",
-                "..",
-                "%2f",
-                "[::1]",
-            ]
-        ),
-        min_size=1,
-        max_size=9,
-    ),
-)
-
-
-@given(st.lists(urls, min_size=1, max_size=4))
-def test_the_remembered_host_is_always_the_real_one(several: list[str]) -> None:
-    for url in [*several, *several]:
-        try:
-            expected: str | None = host_of(url)
-        except (BadUrlError, ValueError):
-            expected = None
-        try:
-            found: str | None = host_key(url)
-        except (BadUrlError, ValueError):
-            found = None
-        assert found == expected
+from silkline.frontier.rules import crash_backoff
 
 
 def test_crashes_wait_longer_and_longer_up_to_a_minute_and_a_half() -> None:

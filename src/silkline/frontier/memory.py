@@ -32,7 +32,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Deliver, Positions
 from silkline.request import Request
-from silkline.url import fingerprint_of
+from silkline.url import fingerprint_of, host_of
 
 
 @dataclass(slots=True, eq=False)
@@ -422,4 +422,4 @@ class MemoryFrontier:
 def _arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
     """(fingerprint, host, request), each request as JSON brings it back: no backend keeps more than that."""
     kept = msgspec.json.decode(rules.encode(requests), type=list[Request])
-    return [(request.fingerprint, rules.host_key(request.url), request) for request in kept]
+    return [(request.fingerprint, host_of(request.url), request) for request in kept]

@@ -1,21 +1,18 @@
-"""Rules that hold on every backend: keys, bounds of one step, the price of a crash, names of places."""
+"""Rules that hold on every backend: bounds of one step, the price of a crash, the words for places."""
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from silkline.errors import TaskError
 from silkline.outcome import Whereabouts
-from silkline.url import host_of
 
 SWEEP = 1_000
 """How many delayed requests, and how many expired leases, one `lease` moves at most."""
@@ -23,24 +20,9 @@ SWEEP = 1_000
 QUICK_RETURNS = 2
 """A request whose lease was lost this often at most is waiting again at once."""
 
-_PLAIN_ORIGIN = re.compile(r"https?://[^\s/?#\\]+", re.ASCII)
-
 
 def new_worker_id() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def host_key(url: str) -> str:
-    """`url.host_of`, remembered by the text before the path."""
-    end = url.find("/", 8)
-    known = _host_of_origin(url[:end]) if end > 0 else None
-    return known or host_of(url)
-
-
-@lru_cache(maxsize=65_536)
-def _host_of_origin(origin: str) -> str | None:
-    # Only where the path's slash ends the authority: "https:///a/" means host a, "http://a\\b/" host a too.
-    return host_of(origin) if _PLAIN_ORIGIN.fullmatch(origin) else None
 
 
 def encode(batch: Sequence[Any]) -> bytes:

@@ -12,7 +12,7 @@ from silkline.frontier.sqlite_store import DEAD_LETTERS
 from silkline.outcome import DeadLetter, Stats, Whereabouts
 from silkline.protocols import Positions
 from silkline.request import Request
-from silkline.url import fingerprint_of
+from silkline.url import fingerprint_of, host_of
 
 _request = msgspec.json.Decoder(Request)
 
@@ -51,7 +51,7 @@ def dead_causes(database: Database) -> Mapping[str, int]:
 
 def explain(database: Database, url: str, now: float) -> Whereabouts:
     """Looks through the host's requests: fingerprints alone are not indexed, which saves disk on each URL."""
-    fingerprint, host = fingerprint_of(url), rules.host_key(url)
+    fingerprint, host = fingerprint_of(url), host_of(url)
     if database.row("SELECT 1 FROM seen WHERE fingerprint = ?", fingerprint) is None:
         return rules.NEVER_SEEN
     found = database.row(

@@ -17,6 +17,7 @@ from silkline.frontier.sqlite_file import Database, open_writer
 from silkline.outcome import Committed, Done, Lease, LeaseBatch, Outcome, RetryLater, Verdict
 from silkline.protocols import Deliver
 from silkline.request import Request
+from silkline.url import host_of
 
 COMPANY_POLL = 0.25
 """Seconds until an idle worker asks again while others share the file: it hears nothing of their commits."""
@@ -35,6 +36,7 @@ class Arrivals(msgspec.Struct, frozen=True):
     """A batch for `add_requests`: two JSON texts, and how many different requests there are in it."""
 
     groups: str
+    fingerprints: str
     requests: str
     count: int
 
@@ -46,9 +48,11 @@ def arrivals(requests: Iterable[Request]) -> Arrivals:
     for request in requests:
         fingerprint = request.fingerprint
         if fingerprint not in rows:
-            group = groups.setdefault((rules.host_key(request.url), request.priority), len(groups))
+            group = groups.setdefault((host_of(request.url), request.priority), len(groups))
             rows[fingerprint] = (fingerprint, group, request)
-    return Arrivals(_json(list(groups)), rules.encode(list(rows.values())).decode(), len(rows))
+    return Arrivals(
+        _json(list(groups)), _json(sorted(rows)), rules.encode(list(rows.values())).decode(), len(rows)
+    )
 
 
 class SqliteStore:
@@ -93,7 +97,13 @@ class SqliteStore:
         return self._connected
 
     def add(self, batch: Arrivals, now: float) -> int:
-        self._database.run("INSERT INTO add_requests VALUES (?, ?, ?)", now, batch.groups, batch.requests)
+        self._database.run(
+            "INSERT INTO add_requests VALUES (?, ?, ?, ?)",
+            now,
+            batch.groups,
+            batch.fingerprints,
+            batch.requests,
+        )
         (added,) = self._database.row("SELECT count FROM added")
         return int(added)
 

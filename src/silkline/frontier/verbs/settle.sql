@@ -23,7 +23,8 @@ FROM hosts AS h, options AS o;
 CREATE TEMP VIEW settle AS SELECT 0.0 AS now WHERE 0;
 CREATE TEMP TRIGGER settle_hosts INSTEAD OF INSERT ON settle BEGIN
     INSERT INTO queues (host, priority, due, turn)
-    SELECT t.host, t.priority, NEW.now, -1 FROM touched AS t
+    SELECT t.host, t.priority, NEW.now, h.last_token
+    FROM touched AS t CROSS JOIN hosts AS h ON h.id = t.host
     WHERE EXISTS (
         SELECT 1 FROM requests AS r
         WHERE r.state = 'waiting' AND r.host = t.host AND r.priority = t.priority
