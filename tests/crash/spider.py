@@ -1,0 +1,41 @@
+"""The spider that gets killed: what a user would write, with ways to die that a test can ask for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from silkline import Crawler, Page
+from silkline.events import Event, Kept
+
+DIES_AT = os.environ.get("SPIDER_DIES_AT")
+DIES_AT_NTH = int(os.environ.get("SPIDER_DIES_AT_NTH", "1"))
+STALE_LOG = os.environ.get("SPIDER_STALE_LOG")
+
+passages = itertools.count(1)
+
+
+def on_event(event: Event) -> None:
+    """Dies of the nth event of a kind; notes how many outcomes came too late."""
+    if type(event).__name__ == DIES_AT and next(passages) == DIES_AT_NTH:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if isinstance(event, Kept) and event.stale and STALE_LOG:
+        with Path(STALE_LOG).open("a") as log:
+            log.write(f"{event.stale}\n")
+
+
+crawler = Crawler("crash", frontier="sqlite:///job.db", concurrency=8, per_host=16, hooks=[on_event])
+
+
+@crawler.handler
+def every(page: Page) -> Iterator[Any]:
+    if page.css("b.poison"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    for node in page.css("pre.item"):
+        yield json.loads(node.text() or "")
+    yield page.follow("a")
