@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 
@@ -17,6 +16,7 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
+from silkline.frontier.memory_state import Entry, Host, Queue, arrivals
 from silkline.outcome import (
     Added,
     Committed,
@@ -32,48 +32,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Deliver, Positions
 from silkline.request import Request
-from silkline.url import fingerprint_of, host_of
-
-
-@dataclass(slots=True, eq=False)
-class _Queue:
-    """What one host has waiting at one priority. `due`: since when, or from when, it may be handed out;
-    infinite while the host has no free slot. `turn`: the host's last token; of the hosts that were served
-    at the same moment, the first is first again."""
-
-    due: float
-    turn: int = 0
-    ids: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _Host:
-    key: str
-    order: int
-    delay: float | None = None
-    cap: int | None = None
-    last_start: float = -inf
-    last_token: int = 0
-    blocked_until: float = -inf
-    queues: dict[int, _Queue] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """A request that is not done. `id` is its place in the order of arrival."""
-
-    id: int
-    request: Request
-    fingerprint: int
-    host: _Host
-    deliveries: int = 0
-    token: int = 0
-    expires: float = 0.0
-    due: float = 0.0
-    cause: str = ""
-    error: str = ""
-    worker: str = ""
-    at: float = 0.0
+from silkline.url import fingerprint_of
 
 
 class MemoryFrontier:
@@ -88,12 +47,12 @@ class MemoryFrontier:
         self._last_token = 0
         self._ended_visits = 0
         self._seen: set[int] = set()
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, Host] = {}
         # One place: an entry is in a queue of its host, or in exactly one of these three.
-        self._delayed: dict[int, _Entry] = {}
-        self._leased: dict[int, _Entry] = {}
-        self._dead: dict[int, _Entry] = {}
-        self._waiting: dict[int, _Entry] = {}
+        self._delayed: dict[int, Entry] = {}
+        self._leased: dict[int, Entry] = {}
+        self._dead: dict[int, Entry] = {}
+        self._waiting: dict[int, Entry] = {}
         self._positions: dict[str, str] = {}
         self._facts: dict[str, str] = {}
 
@@ -107,7 +66,7 @@ class MemoryFrontier:
 
     async def add(self, requests: Sequence[Request]) -> Added:
         now = self._now()
-        added = self._enqueue(_arrivals(requests), now)
+        added = self._enqueue(arrivals(requests), now)
         return Added(added, len(requests) - added)
 
     async def lease(self, count: int) -> LeaseBatch:
@@ -133,7 +92,7 @@ class MemoryFrontier:
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
         now = self._now()
-        links = {id(outcome): _arrivals(outcome.links) for outcome in outcomes}
+        links = {id(outcome): arrivals(outcome.links) for outcome in outcomes}
         accepted, stale = self._check(outcomes)
         if deliver is not None:  # before any change: if it raises, nothing has happened
             self._positions.update(deliver(accepted, dict(self._positions)))
@@ -242,15 +201,15 @@ class MemoryFrontier:
             raise FrontierError("the frontier is not open")
         return self._clock()
 
-    def _host(self, key: str) -> _Host:
+    def _host(self, key: str) -> Host:
         if key not in self._hosts:
-            self._hosts[key] = _Host(key, len(self._hosts))
+            self._hosts[key] = Host(key, len(self._hosts))
         return self._hosts[key]
 
-    def _delay(self, host: _Host) -> float:
+    def _delay(self, host: Host) -> float:
         return self._options.delay if host.delay is None else host.delay
 
-    def _free_slots(self, host: _Host, in_flight: int) -> int:
+    def _free_slots(self, host: Host, in_flight: int) -> int:
         return (self._options.per_host if host.cap is None else host.cap) - in_flight
 
     def _in_flight(self) -> Counter[str]:
@@ -264,19 +223,19 @@ class MemoryFrontier:
                 continue
             self._seen.add(fingerprint)
             self._last_id += 1
-            entry = _Entry(self._last_id, request, fingerprint, host)
+            entry = Entry(self._last_id, request, fingerprint, host)
             self._wait(entry, now)
             touched.append(entry.host)
         self._settle(touched, now)
         return len(touched)
 
-    def _wait(self, entry: _Entry, now: float) -> None:
+    def _wait(self, entry: Entry, now: float) -> None:
         """Put it back where its age puts it; the caller settles the host."""
-        queue = entry.host.queues.setdefault(entry.request.priority, _Queue(due=now))
+        queue = entry.host.queues.setdefault(entry.request.priority, Queue(due=now))
         heappush(queue.ids, entry.id)
         self._waiting[entry.id] = entry
 
-    def _settle(self, hosts: Iterable[_Host], now: float) -> None:
+    def _settle(self, hosts: Iterable[Host], now: float) -> None:
         """Say again from when on each queue of these hosts is due, after anything changed there."""
         in_flight = self._in_flight()
         for host in set(hosts):
@@ -336,12 +295,12 @@ class MemoryFrontier:
         self._settle([self._hosts[key] for key in taken], now)
         return leases
 
-    def _room(self, host: _Host, in_flight: Counter[str]) -> int:
+    def _room(self, host: Host, in_flight: Counter[str]) -> int:
         """How many requests a due host may get in one lease: free slots, and starts inside the window."""
         free, delay = self._free_slots(host, in_flight[host.key]), self._delay(host)
         return free if delay <= 0 else min(free, 1 + int(self._options.window / delay))
 
-    def _lease(self, entry: _Entry, before: int, now: float) -> Lease:
+    def _lease(self, entry: Entry, before: int, now: float) -> Lease:
         starts_in = before * self._delay(entry.host)
         self._last_token += 1
         entry.token, entry.worker = self._last_token, self._worker
@@ -373,7 +332,7 @@ class MemoryFrontier:
                 stale.append(token)
         return list(accepted.values()), stale
 
-    def _conclude(self, entry: _Entry, verdict: Verdict, now: float) -> None:
+    def _conclude(self, entry: Entry, verdict: Verdict, now: float) -> None:
         if isinstance(verdict, Done):
             self._ended_visits += 1
             return
@@ -386,7 +345,7 @@ class MemoryFrontier:
         else:
             self._bury(entry, now)
 
-    def _bury(self, entry: _Entry, now: float) -> None:
+    def _bury(self, entry: Entry, now: float) -> None:
         self._ended_visits += 1
         entry.at = now
         self._dead[entry.id] = entry
@@ -399,12 +358,12 @@ class MemoryFrontier:
             self._wait(entry, now)
         self._settle([entry.host for entry in entries], now)
 
-    def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> list[_Entry]:
+    def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> list[Entry]:
         newest_first = sorted(self._dead.values(), key=lambda e: (e.at, e.id), reverse=True)
         chosen = [e for e in newest_first if cause in (None, e.cause) and host in (None, e.host.key)]
         return chosen[:limit]
 
-    def _describe(self, entry: _Entry, place: Mapping[int, _Entry], now: float) -> Whereabouts:
+    def _describe(self, entry: Entry, place: Mapping[int, Entry], now: float) -> Whereabouts:
         host, priority = entry.host, entry.request.priority
         if place is self._waiting:
             ahead = sum(
@@ -417,9 +376,3 @@ class MemoryFrontier:
         if place is self._leased:
             return rules.describe_leased(entry.worker, entry.expires, entry.deliveries)
         return rules.describe_dead(entry.cause, entry.error, entry.deliveries, entry.at)
-
-
-def _arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
-    """(fingerprint, host, request), each request as JSON brings it back: no backend keeps more than that."""
-    kept = msgspec.json.decode(rules.encode(requests), type=list[Request])
-    return [(request.fingerprint, host_of(request.url), request) for request in kept]

@@ -1,0 +1,60 @@
+"""What the memory frontier holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import msgspec
+
+from silkline.frontier import rules
+from silkline.request import Request
+from silkline.url import host_of
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """What one host has waiting at one priority. `due`: since when, or from when, it may be handed out;
+    infinite while the host has no free slot. `turn`: the host's last token; of the hosts that were served
+    at the same moment, the first is first again."""
+
+    due: float
+    turn: int = 0
+    ids: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    key: str
+    order: int
+    delay: float | None = None
+    cap: int | None = None
+    last_start: float = -inf
+    last_token: int = 0
+    blocked_until: float = -inf
+    queues: dict[int, Queue] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A request that is not done. `id` is its place in the order of arrival."""
+
+    id: int
+    request: Request
+    fingerprint: int
+    host: Host
+    deliveries: int = 0
+    token: int = 0
+    expires: float = 0.0
+    due: float = 0.0
+    cause: str = ""
+    error: str = ""
+    worker: str = ""
+    at: float = 0.0
+
+
+def arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
+    """(fingerprint, host, request), each request as JSON brings it back: no backend keeps more than that."""
+    kept = msgspec.json.decode(rules.encode(requests), type=list[Request])
+    return [(request.fingerprint, host_of(request.url), request) for request in kept]
