@@ -92,8 +92,10 @@ class MemoryFrontier:
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
         now = self._now()
-        links = {id(outcome): arrivals(outcome.links) for outcome in outcomes}
+        links = arrivals([link for outcome in outcomes for link in outcome.links])
         accepted, stale = self._check(outcomes)
+        if stale:
+            links = arrivals([link for outcome in accepted for link in outcome.links])
         if deliver is not None:  # before any change: if it raises, nothing has happened
             self._positions.update(deliver(accepted, dict(self._positions)))
         touched = []
@@ -103,7 +105,7 @@ class MemoryFrontier:
             self._conclude(entry, outcome.verdict, now)
             if outcome.block_host > 0:
                 entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
-        added = sum(self._enqueue(links[id(outcome)], now) for outcome in accepted)
+        added = self._enqueue(links, now)
         self._settle(touched, now)
         return Committed(tuple(accepted), tuple(stale), added)
 

@@ -55,6 +55,11 @@ class Entry:
 
 
 def arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
-    """(fingerprint, host, request), each request as JSON brings it back: no backend keeps more than that."""
-    kept = msgspec.json.decode(rules.encode(requests), type=list[Request])
-    return [(request.fingerprint, host_of(request.url), request) for request in kept]
+    """(fingerprint, host, request), no fingerprint twice, each request as JSON brings it back: no backend
+    keeps more than that."""
+    unique: dict[int, tuple[int, str, Request]] = {}
+    for request in msgspec.json.decode(rules.encode(requests), type=list[Request]):
+        fingerprint = request.fingerprint
+        if fingerprint not in unique:
+            unique[fingerprint] = (fingerprint, host_of(request.url), request)
+    return list(unique.values())

@@ -37,6 +37,9 @@ CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
     FROM (SELECT host, max(block) AS block FROM ending WHERE block > 0 GROUP BY host) AS e
     WHERE hosts.id = e.host;
 
-    INSERT INTO touched (host, priority) SELECT DISTINCT host, priority FROM ending;
+    -- A freed slot matters only where there was none, which spares most hosts.
+    INSERT INTO touched (host, priority)
+    SELECT DISTINCT e.host, e.priority FROM ending AS e
+    WHERE e.block > 0 OR EXISTS (SELECT 1 FROM queues AS q WHERE q.host = e.host AND q.due = 1e999);
     INSERT INTO settle (now) VALUES (NEW.now);
 END;

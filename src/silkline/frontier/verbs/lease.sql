@@ -53,9 +53,8 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         CROSS JOIN queues AS q ON q.priority = l.priority AND q.due <= NEW.now
         CROSS JOIN host_state AS s ON s.id = q.host
         CROSS JOIN options AS o
-        WHERE room > above OR NOT EXISTS (
-            SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority
-        )
+        WHERE NOT EXISTS (SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority)
+            OR room > above
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
     ),
     -- Rounds: in each, every due host of one priority gives one request. A row brings its successor,
