@@ -29,9 +29,10 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         OR EXISTS (SELECT 1 FROM requests WHERE state = 'leased' AND expires <= NEW.now);
 
     DELETE FROM leased_now;
-    INSERT INTO leased_now (budget)
-    SELECT max(0, NEW.max_pages - m.ended_visits - (SELECT count(*) FROM requests WHERE state = 'leased'))
-    FROM meta AS m;
+    INSERT INTO leased_now (budget) VALUES (NULL);
+    UPDATE leased_now SET budget = max(
+        0, NEW.max_pages - m.ended_visits - (SELECT count(*) FROM requests WHERE state = 'leased')
+    ) FROM meta AS m WHERE NEW.max_pages IS NOT NULL;
 
     DELETE FROM picked;
     INSERT INTO picked (id, host, priority, starts_in)
@@ -72,7 +73,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
                 ORDER BY w.id LIMIT 1 OFFSET 1
             ),
             d.delay, d.room, d.above
-        FROM due_queue AS d
+        FROM due_queue AS d WHERE d.above < d.room
         UNION ALL
         SELECT t.priority, t.round + 1, t.due, t.turn, t.host, t.next_id,
             (
