@@ -2,12 +2,13 @@
 
     python -m tests.crash.launcher FD      FD: one end of a socket pair; the other end is Launcher's
 
-A crawl runs `silkline ARGUMENTS` in a process group of its own, so that it can be killed as a whole.
+A crawl is `silkline run spider.py ARGUMENTS` in a process group of its own: it can be killed as a whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import resource
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+SPIDER = Path(__file__).with_name("spider.py")
 PATIENCE = 60.0
 """Seconds that a crawl may take to do what a test waits for."""
 
@@ -111,7 +113,7 @@ class Launcher:
         env: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
     ) -> Running:
-        """Run `silkline ARGUMENTS` in a folder; max_bytes: of every file that it may write."""
+        """`silkline run SPIDER ARGUMENTS` in a folder; max_bytes: of every file that it may write."""
         self._started += 1
         log = folder / f"{self._started}.log"
         order = {
@@ -136,12 +138,10 @@ class Launcher:
 
 def serve(control: socket.socket) -> None:
     """Fork a crawl for each order, or answer how one ended."""
-    import silkline.cli.load
-    import silkline.cli.main
-    import silkline.cli.run
-    import silkline.cli.show  # here, so that no crawl has to
+    from silkline.cli.main import main
 
-    silkline.cli.main.application()
+    with contextlib.redirect_stdout(io.StringIO()):
+        main(["run", str(SPIDER), "--show-config"])  # imports what every crawl needs
     running: set[int] = set()
     while True:
         message, descriptors, *_ = socket.recv_fds(control, 65_536, 2)
@@ -168,7 +168,7 @@ def serve(control: socket.socket) -> None:
 
 
 def crawl(order: dict[str, Any], lifeline: int, log: int) -> None:
-    """Become `silkline ARGUMENTS`; the lifeline just stays open until this process and its workers end."""
+    """Become the crawl; the lifeline just stays open until this process and its workers end."""
     os.setpgid(0, 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -181,7 +181,7 @@ def crawl(order: dict[str, Any], lifeline: int, log: int) -> None:
             del sys.modules[name]
     from silkline.cli.main import main
 
-    sys.exit(main(order["arguments"]))
+    sys.exit(main(["run", str(SPIDER), *order["arguments"]]))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class Pages:
         self._poison = poison
         self._big = big
         self._failures: Counter[int] = Counter()
+        self._tries: Counter[int] = Counter()
         self._site = Site({f"/p/{n}": self._answer for n in range(count)}, delay=LATENCY)
 
     def __enter__(self) -> Pages:
@@ -75,8 +76,10 @@ class Pages:
     def _html(self, number: int) -> str:
         first = self.seeds + 3 * number
         links = "".join(f'<a href="/p/{child}">' for child in range(first, min(first + 3, self.count)))
+        self._tries[number] += 1
+        ad = {"ad": 1_000 // self._tries[number] * "-"}  # what is written again is shorter than before
         items = "".join(
-            f"<pre class=item>{html.escape(json.dumps(item))}</pre>" for item in self._items(number)
+            f"<pre class=item>{html.escape(json.dumps(item | ad))}</pre>" for item in self._items(number)
         )
         return f'{"<b class=poison>" if number == self._poison else ""}{links}<a href="/p/0">{items}'
 

@@ -44,6 +44,17 @@ def test_a_kill_around_the_write_is_mended_by_the_next_start(
         crawl.finish()
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".db"])
+def test_nothing_is_left_of_a_write_that_is_shorter_when_it_is_done_again(
+    launcher: Launcher, tmp_path: Path, ending: str
+) -> None:
+    with Pages(2) as pages:
+        crawl = Crawl(launcher, pages, tmp_path, ending)
+        run = crawl.start(SILKLINE_TEST_KILL_AT="after-write")
+        assert run.ended() == -signal.SIGKILL, run.log
+        crawl.finish()
+
+
 @pytest.mark.parametrize(("ending", "event", "passages"), EVENTS)
 def test_a_kill_before_the_engine_can_act_on_an_event_loses_nothing(
     launcher: Launcher, tmp_path: Path, ending: str, event: str, passages: Sequence[int]
