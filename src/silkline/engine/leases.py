@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 
 from silkline.events import Trouble
 from silkline.outcome import Lease
@@ -59,7 +60,7 @@ class Held:
         return len(self._began)
 
     def began(self, lease: Lease) -> None:
-        self._began[lease.token] = asyncio.get_running_loop().time()
+        self._began[lease.token] = monotonic()
         self.idle.clear()
 
     def ended(self, lease: Lease) -> None:
@@ -68,7 +69,7 @@ class Held:
             self.idle.set()
 
     def slow(self, since: float) -> int:
-        """How many visits began before `since`, in the loop's time."""
+        """How many visits began before `since`, in `time.monotonic` seconds."""
         return sum(began < since for began in self._began.values())
 
     def take(self, leases: Iterable[Lease]) -> tuple[int, ...]:

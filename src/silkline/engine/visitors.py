@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 
 from silkline.engine.commit import Committer
 from silkline.engine.leases import Held
@@ -43,10 +44,9 @@ class Visitors:
 
     async def relieve(self) -> None:
         """Watch for slow visits, for ever."""
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PERIOD)
-            slow = self._held.slow(loop.time() - SLOW)
+            slow = self._held.slow(monotonic() - SLOW)
             self._wanted = self._held.concurrency + min(slow, self._held.concurrency)
             self._hire()
 
