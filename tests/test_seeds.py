@@ -14,6 +14,7 @@ import pytest
 from silkline.errors import ConfigError
 from silkline.request import MAX_TASK_BYTES, Request
 from silkline.seeds import BATCH, CHUNK, KEPT_REASONS, Seeds
+from tests.unprivileged import as_nobody
 
 
 def urls_of(seeds: Seeds) -> list[str]:
@@ -129,12 +130,14 @@ def test_a_file_that_cannot_be_opened_is_one_clear_line(tmp_path: Path) -> None:
         Seeds(tmp_path)
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may read every file")
-def test_a_forbidden_file_is_one_clear_line(tmp_path: Path) -> None:
-    path = a_file(tmp_path, b"http://a/")
-    path.chmod(0)
-    with pytest.raises(ConfigError, match=r"urls\.txt: cannot be read: Permission denied"):
-        Seeds(path)
+def test_a_forbidden_file_is_one_clear_line() -> None:
+    def check(folder: Path) -> None:
+        path = a_file(folder, b"http://a/")
+        path.chmod(0)
+        with pytest.raises(ConfigError, match=r"urls\.txt: cannot be read: Permission denied"):
+            Seeds(path)
+
+    as_nobody(check)
 
 
 @pytest.mark.parametrize("seed", ["shop.example", Request("shop.example")])

@@ -10,6 +10,7 @@ import pytest
 
 from silkline.errors import ConfigError, ItemError, SinkError
 from silkline.sinks.jsonl import JsonLinesSink
+from tests.unprivileged import as_nobody
 
 
 def test_a_line_per_item_in_utf8(tmp_path: Path, items_for, opened) -> None:
@@ -129,11 +130,13 @@ def test_what_cannot_be_an_output_is_refused(tmp_path: Path, name: str) -> None:
         JsonLinesSink(path).open(None)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(ConfigError, match=r"cannot write .*Permission denied"):
-        JsonLinesSink(tmp_path / "closed" / "items.jsonl").open(None)
+def test_a_directory_without_permission_is_refused() -> None:
+    def check(folder: Path) -> None:
+        (folder / "closed").mkdir(mode=0o500)
+        with pytest.raises(ConfigError, match=r"cannot write .*Permission denied"):
+            JsonLinesSink(folder / "closed" / "items.jsonl").open(None)
+
+    as_nobody(check)
 
 
 def test_a_full_disk_is_told_as_such_and_the_partial_write_is_cut_off_later(
