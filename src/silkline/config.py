@@ -89,6 +89,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     per_host, delay, max_pages, lease_seconds, max_deliveries: see FrontierOptions; max_deliveries None
         means retries + 10.
     timeout: seconds for one whole fetch, redirects included.
+    visit_timeout: seconds for a whole visit, fetch and handler.
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
@@ -107,6 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     per_host: Workers = 8
     delay: Seconds = 0.0
     timeout: SomeSeconds = 30.0
+    visit_timeout: SomeSeconds = 300.0
     retries: CountOrZero = 3
     max_pages: Count | None = None
     max_depth: CountOrZero | None = None

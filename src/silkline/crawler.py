@@ -96,6 +96,11 @@ class Crawler:
 
         Called again for the same job it resumes. Raises ConfigError and FatalError; what was committed stays.
         """
+        if asyncio._get_running_loop() is not None:
+            raise ConfigError(
+                "run() cannot work inside a running event loop, such as a notebook's: "
+                "write `await crawler.run_async(...)` there"
+            )
         settings = self._settings(overrides)
         plan = self._plan(settings, seeds, signals=True)
         with View(settings, watch) as view:
@@ -136,7 +141,7 @@ class Crawler:
             extra_sinks=self._sinks,
             definition=self._definition,
             signals=signals,
-            console=signals and not settings.quiet and not sys.stderr.isatty(),
+            console=signals and not settings.quiet and sys.stderr is not None and not sys.stderr.isatty(),
         )
         outputs_of(plan)  # refused before --fresh removes anything
         if settings.fresh:

@@ -71,6 +71,7 @@ class Follow(msgspec.Struct, frozen=True):
         return Request(url, label=self.label, priority=self.priority, extra=self.extra, depth=depth)
 
 
+_encoder = msgspec.json.Encoder()
 _task_decoder = msgspec.json.Decoder(Request)
 _is_token = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _is_field_value = re.compile(r"[^\0\r\n]*").fullmatch
@@ -107,3 +108,14 @@ def _checked(request: Request) -> Request:
     if request.depth < 0 or request.retry_count < 0:
         raise TaskError("depth and retry_count must not be negative")
     return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())
+
+
+def storable(request: Request) -> Request:
+    """The request as it will come back from a store.
+
+    Raises TaskError where it would not: a field of another type than declared, or an `extra` that is no JSON.
+    """
+    try:
+        return _task_decoder.decode(_encoder.encode(request))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise TaskError(f"a request for {str(request.url)[:200]!r} cannot be kept: {error}") from error

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pydantic
 import pytest
 from tests.site import Site, linked_site
 
@@ -335,3 +337,110 @@ def test_a_crawler_without_a_handler_says_so() -> None:
 def test_a_setting_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"concurency.*did you mean 'concurrency'"):
         Crawler("job", concurency=3)
+
+
+BAD_REQUESTS: dict[str, Any] = {
+    "priority of a half": lambda page: [Request(f"{HOME}x", priority=2.5)],  # type: ignore[arg-type]
+    "header that is a number": lambda page: [Request(f"{HOME}x", headers={"X": 5})],  # type: ignore[dict-item]
+    "extra that is no JSON": lambda page: [Request(f"{HOME}x", extra={"o": object()})],
+    "extra with half a character": lambda page: [Request(f"{HOME}x", extra={"s": "\ud800"})],
+    "extra in a follow": lambda page: [page.follow("https://shop.example/x", extra={"o": object()})],
+    "priority in a follow": lambda page: [page.follow("https://shop.example/x", priority=2.5)],
+}
+
+
+@pytest.mark.parametrize("name", BAD_REQUESTS)
+def test_a_request_that_cannot_be_kept_is_its_pages_fault_alone(frontier: str, name: str) -> None:
+    crawler = crawler_for({HOME: "x", f"{HOME}good": "x", f"{HOME}x": "x"}, frontier)
+    crawler.router.add("good", lambda page: None)
+    crawler.handler(BAD_REQUESTS[name])
+    report = crawler.run(HOME, Request(f"{HOME}good", label="good"))
+    assert (report.pages, report.dead) == (1, {"bad_task": 1})
+    # And what is in the store can be read again.
+    assert crawler.run(HOME).reason in ("already finished", "finished")
+
+
+def leave(page: Page) -> None:
+    sys.exit(5)
+
+
+async def wait_for_a_cancelled_task(page: Page) -> None:
+    task = asyncio.create_task(asyncio.sleep(10))
+    task.cancel()
+    await task
+
+
+def raise_base(page: Page) -> None:
+    raise BaseException("x")
+
+
+@pytest.mark.parametrize("handler", [leave, wait_for_a_cancelled_task, raise_base])
+def test_no_exception_of_a_handler_ends_the_crawl(frontier: str, handler: Any) -> None:
+    crawler = crawler_for({HOME: "x", f"{HOME}good": "x"}, frontier)
+    crawler.router.add("good", lambda page: None)
+    crawler.handler(handler)
+    report = crawler.run(HOME, Request(f"{HOME}good", label="good"))
+    assert (report.reason, report.pages, report.dead) == ("finished", 1, {"handler": 1})
+
+
+def test_a_fetcher_that_cancels_itself_loses_its_own_page_only(frontier: str) -> None:
+    class Odd:
+        async def fetch(self, request: Request) -> Any:
+            raise asyncio.CancelledError
+
+    crawler = Crawler("job", fetcher=Odd(), frontier=frontier, quiet=True)
+    crawler.handler(as_list)
+    assert crawler.run(HOME, f"{HOME}2").dead == {"internal": 2}
+
+
+def test_a_handler_that_waits_for_ever_is_given_up(frontier: str) -> None:
+    crawler = crawler_for({f"{HOME}{n}": "x" for n in range(6)}, frontier, visit_timeout=0.3, concurrency=2)
+
+    @crawler.handler
+    async def sometimes(page: Page) -> Any:
+        if page.url[-1] in "123":
+            await asyncio.Event().wait()
+        return [{"url": page.url}]
+
+    report = crawler.run(*(f"{HOME}{n}" for n in range(6)))
+    assert (report.pages, report.dead) == (3, {"visit_timeout": 3})
+
+
+def test_models_that_one_could_iterate_over_are_one_item(frontier: str, out: Path) -> None:
+    class Model(pydantic.BaseModel):
+        name: str
+
+    crawler = crawler_for({HOME: "x"}, frontier, out)
+    crawler.handler(lambda page: Model(name="one"))
+    assert crawler.run(HOME).items == 1
+    assert rows(out) == [{"name": "one"}]
+
+
+def test_sets_and_views_are_several_items(frontier: str) -> None:
+    crawler = crawler_for({HOME: "x", f"{HOME}2": "x"}, frontier)
+    crawler.handler(lambda page: {"a": {"n": 1}, "b": {"n": 2}}.values())
+    assert crawler.run(HOME).items == 2
+
+
+async def test_run_inside_a_running_loop_says_what_to_write(frontier: str) -> None:
+    crawler = crawler_for({HOME: "x"}, frontier)
+    crawler.handler(as_list)
+    with pytest.raises(ConfigError, match=r"await crawler\.run_async"):
+        crawler.run(HOME)
+
+
+def test_a_job_without_a_url_says_so(frontier: str) -> None:
+    crawler = crawler_for({HOME: "x"}, frontier)
+    crawler.handler(as_list)
+    with pytest.raises(ConfigError, match="nothing to crawl"):
+        crawler.run()
+
+
+def test_leases_that_are_committed_while_renewed_are_no_trouble(tmp_path: Path) -> None:
+    with Site(linked_site(400), delay=0.01) as site:
+        crawler = Crawler(
+            "job", frontier=f"sqlite:///{tmp_path}/j.db", quiet=True, lease_seconds=0.15, per_host=32
+        )
+        crawler.handler(lambda page: [page.follow("a")])
+        report = crawler.run(site.url + "/")
+    assert (report.pages, report.troubles) == (400, ())

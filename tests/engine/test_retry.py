@@ -99,6 +99,11 @@ def test_a_server_cannot_put_a_crawl_to_sleep_for_ever() -> None:
     assert verdict.after == MAX_RETRY_AFTER
 
 
+@pytest.mark.parametrize("after", [float("nan"), -1.0, float("-inf")])
+def test_a_wait_that_is_none_is_no_wait(after: float) -> None:
+    assert RetryPolicy(3).verdict(Retry(after=after), FIRST).after == 0.0  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("error", "seconds"),
     [

@@ -31,8 +31,10 @@ sys.exit(130 if report.reason == "interrupted" else 0)
 """
 
 
-def start(tmp_path: Path, url: str, grace: float = 10.0, processes: int = 1) -> subprocess.Popen[str]:
-    (tmp_path / "spider.py").write_text(SPIDER)
+def start(
+    tmp_path: Path, url: str, grace: float = 10.0, processes: int = 1, code: str = SPIDER
+) -> subprocess.Popen[str]:
+    (tmp_path / "spider.py").write_text(code)
     return subprocess.Popen(
         [sys.executable, "spider.py", url, str(grace), str(processes)],
         cwd=tmp_path,
@@ -130,3 +132,22 @@ def test_workers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> No
         before = sum(site.hits.values())
         time.sleep(1.0)
         assert sum(site.hits.values()) == before
+
+
+def test_a_second_signal_interrupts_a_handler_that_never_lets_go(tmp_path: Path) -> None:
+    with Site(linked_site(4)) as site:
+        process = start(
+            tmp_path,
+            site.url + "/",
+            code=SPIDER.replace("    yield page", "    while True: pass\n    yield page"),
+        )
+        wait_for_hits(site, 1)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        assert process.returncode in (1, 130, -signal.SIGINT)
+        process = start(tmp_path, site.url + "/")
+        assert process.communicate(timeout=30)[0].startswith("finished")
+        assert sorted(rows(tmp_path)) == [0, 1, 2, 3]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, ValuesView
+from typing import TypeGuard
 
 import msgspec
 
 from silkline.engine.known import KnownUrls
 from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.parse.page import Page
-from silkline.request import Follow, Request
+from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
 from silkline.url import check, resolve
 
@@ -31,15 +33,22 @@ class LinkRules:
         return self._max_depth is not None and depth > self._max_depth
 
     def fresh(self, follow: Follow) -> list[str]:
-        """The URLs of `follow` that are not known to be in the frontier. Raises UnknownLabelError."""
+        """The URLs of `follow` that are not known to be in the frontier.
+
+        Raises UnknownLabelError, and TaskError where they would make no requests.
+        """
         self._router.handler(follow.label)
-        return self._known.missing(follow.urls)
+        urls = self._known.missing(follow.urls)
+        if urls:
+            storable(follow.request(urls[0]))  # one speaks for all: they differ in the URL alone
+        return urls
 
     def admit(self, request: Request, page: Page, depth: int) -> Request | None:
         """The request as it will be enqueued, its URL made absolute; None if that is no http(s) URL.
 
-        Raises UnknownLabelError.
+        Raises UnknownLabelError, and TaskError for one that cannot be kept.
         """
+        request = storable(request)
         self._router.handler(request.label)
         absolute = request.url.startswith(("http://", "https://"))
         try:
@@ -81,7 +90,7 @@ class Effects:
                 self.dropped += 1
             else:
                 self.links.append(admitted)
-        elif isinstance(value, list | tuple | Iterator):
+        elif is_many(value):
             for one in value:
                 self.take(one)
         else:
@@ -99,19 +108,31 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
         else:
             if inspect.isawaitable(result):
                 result = await result
-            if isinstance(result, Iterable) and not isinstance(result, str | bytes | dict | Follow | Request):
-                for value in result:
-                    effects.take(value)
-            else:
-                effects.take(result)
-    except SilklineError:
+            effects.take(result)
+    except (SilklineError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # sys.exit() or a cancelled task of the handler's own are its fault, too
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
         raise HandlerError(f"{type(error).__name__}: {error}", _user_traceback(error)) from error
     return effects
 
 
-def _user_traceback(error: Exception) -> str:
+def is_many(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether a yielded value stands for several: a list, a set, an iterator; not a record that one can
+    iterate over, such as a mapping, a named tuple or a model."""
+    return isinstance(value, list | set | frozenset | Iterator | ValuesView | range) or (
+        isinstance(value, tuple) and not hasattr(value, "_fields")
+    )
+
+
+def is_cancelled() -> bool:
+    """Whether it is the running task that somebody cancels, and not something it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _user_traceback(error: BaseException) -> str:
     """The traceback from the handler's own frame on: ours above it says nothing to the user."""
     frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
     return "".join(traceback.format_exception(type(error), error, frames)).rstrip()

@@ -21,7 +21,7 @@ class Held:
     def __init__(self, concurrency: int) -> None:
         self.concurrency = concurrency
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
-        self._began: dict[int, float] = {}
+        self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
         self.idle = asyncio.Event()
         self._held: dict[int, Lease] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
@@ -59,8 +59,8 @@ class Held:
     def in_flight(self) -> int:
         return len(self._began)
 
-    def began(self, lease: Lease) -> None:
-        self._began[lease.token] = monotonic()
+    def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
+        self._began[lease.token] = (monotonic(), task)
         self.idle.clear()
 
     def ended(self, lease: Lease) -> None:
@@ -68,9 +68,10 @@ class Held:
         if not self._began:
             self.idle.set()
 
-    def slow(self, since: float) -> int:
-        """How many visits began before `since`, in `time.monotonic` seconds."""
-        return sum(began < since for began in self._began.values())
+    def running_for(self, seconds: float) -> list[asyncio.Task[None]]:
+        """The tasks whose visits have been running for longer than that."""
+        since = monotonic() - seconds
+        return [task for began, task in self._began.values() if began < since]
 
     def take(self, leases: Iterable[Lease]) -> tuple[int, ...]:
         """New leases: ready at once, or when their host allows it. Returns the tokens to release: a lease
@@ -99,8 +100,8 @@ class Held:
         del self._timers[lease.token]
         self.ready.put_nowait(lease)
 
-    def holds(self, lease: Lease) -> bool:
-        return lease.token in self._held
+    def __contains__(self, token: int) -> bool:
+        return token in self._held
 
     def forget(self, tokens: Iterable[int]) -> None:
         """Finished, released or lost. A lost one in the local queue is skipped when a visitor meets it."""
@@ -179,11 +180,10 @@ async def renew(frontier: Frontier, held: Held, period: float, hook: Hook) -> No
         await asyncio.sleep(period)
         if not len(held):
             continue
-        lost = await frontier.renew(held.tokens)
+        # What a commit finished meanwhile is not held any more, but not lost either.
+        lost = [token for token in await frontier.renew(held.tokens) if token in held]
         if lost:
             held.forget(lost)
             hook(
-                Trouble(
-                    f"{len(lost)} leases ran out before they could be renewed; their pages are visited again"
-                )
+                Trouble(f"leases that ran out before they could be renewed, to be visited again: {len(lost)}")
             )

@@ -13,6 +13,7 @@
     blocked bad_url            dead
     handler item selector      dead     a fault of the program or the page; the traceback is kept
     content label internal     dead
+    bad_task visit_timeout     dead     a request that cannot be kept; a handler that never ends
 
 The wait is exponential with full jitter: a random time up to base * 2^retry_count, at most `cap`.
 A Retry-After of the server (on any retried status) or of the handler wins over it.
@@ -66,7 +67,9 @@ def is_retried(error: SilklineError) -> bool:
 def asked_wait(error: SilklineError) -> float | None:
     """Seconds that the server or the handler asked for, bounded; None if neither did."""
     wanted = error.after if isinstance(error, Retry) else getattr(error, "retry_after", None)
-    return None if wanted is None else min(max(float(wanted), 0.0), MAX_RETRY_AFTER)
+    if wanted is None:
+        return None
+    return min(wanted, MAX_RETRY_AFTER) if wanted > 0 else 0.0  # NaN is not: it would wait for ever
 
 
 def host_block(error: SilklineError) -> float:

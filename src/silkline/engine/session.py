@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from types import FrameType
+from typing import Any
 
 import msgspec
 
@@ -14,6 +16,7 @@ from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.seeder import SeedSource
 from silkline.engine.worker import Parts, Worker
+from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.http import HttpFetcher
 from silkline.fetch.middleware import compose
@@ -101,8 +104,12 @@ class Session:
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with _stop_on_signals(self._worker.stop, wanted=self._plan.signals):
             reason = await self._worker.run()
-        nothing_done = not self._tally.requests and not self._tally.seeded.added
-        return ALREADY_FINISHED if reason == FINISHED and first and nothing_done else reason
+        if reason != FINISHED or not first or self._tally.requests or self._tally.seeded.added:
+            return reason
+        stats = await frontier.stats()
+        if not stats.done and not stats.dead:
+            raise ConfigError("nothing to crawl: give a URL, such as https://example.com/")
+        return ALREADY_FINISHED
 
     def _tell(self, event: Event) -> None:
         for hook in self._hooks:
@@ -172,23 +179,35 @@ async def _close(fetcher: Fetcher) -> None:
 
 class _stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
     """While inside, SIGINT and SIGTERM call `stop` on the running loop; nothing where that cannot be
-    (a thread, a notebook's own handling)."""
+    (a thread, a notebook's own handling).
+
+    A handler that never lets go of the loop keeps it from hearing the first signal; the second one then
+    interrupts the handler itself.
+    """
 
     def __init__(self, stop: Callable[[], None], *, wanted: bool) -> None:
         self._stop = stop
-        self._wanted = wanted
-        self._installed: list[int] = []
+        self._numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
+        self._before: dict[int, Any] = {}
+        self._unheard = 0
 
     def __enter__(self) -> None:
-        if not self._wanted:
-            return
-        for number in (signal.SIGTERM, signal.SIGINT):
-            if signal.getsignal(number) is signal.SIG_IGN:
-                continue
-            with suppress(ValueError, RuntimeError, NotImplementedError):
-                asyncio.get_running_loop().add_signal_handler(number, self._stop)
-                self._installed.append(number)
+        self._loop = asyncio.get_running_loop()
+        for number in self._numbers:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                with suppress(ValueError):
+                    self._before[number] = signal.signal(number, self._arrived)
 
     def __exit__(self, *exc: object) -> None:
-        for number in self._installed:
-            asyncio.get_running_loop().remove_signal_handler(number)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        if self._unheard:
+            raise KeyboardInterrupt
+        self._unheard += 1
+        self._loop.call_soon_threadsafe(self._heard)
+
+    def _heard(self) -> None:
+        self._unheard = 0
+        self._stop()

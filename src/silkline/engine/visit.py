@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Sequence
 from time import perf_counter
 
 import msgspec
 
-from silkline.engine.effects import LinkRules, handle
+from silkline.engine.effects import LinkRules, handle, is_cancelled
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.errors import FatalError, SilklineError, StatusError
 from silkline.events import Visited
@@ -55,7 +56,10 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     except SilklineError as error:
         verdict = tools.retry.verdict(error, lease.request)
         outcome = Outcome(lease, verdict, block_host=host_block(error))
-    except Exception as error:  # a fetcher or middleware broke its promise: the page fails, the crawl goes on
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
+        # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
     return Visited(outcome, response, perf_counter() - started, dropped)
 

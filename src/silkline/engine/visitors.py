@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 
 from silkline.engine.commit import Committer
 from silkline.engine.leases import Held
 from silkline.engine.visit import Tools, visit
+from silkline.events import Visited
+from silkline.outcome import Dead, Lease, Outcome
 
 SLOW = 1.0
 """Seconds after which a running visit no longer counts against the concurrency."""
@@ -21,7 +22,8 @@ class Visitors:
 
     A host that hangs would hold its slots for the whole timeout and take them from the others. So a visit
     that runs for more than a second gets a stand-in, at most as many as there are visitors. The host
-    itself gets no more requests for it: its cap is kept by the frontier.
+    itself gets no more requests for it: its cap is kept by the frontier. A visit that runs for longer than
+    `limit` seconds, in a handler that waits for ever, is given up.
     """
 
     def __init__(
@@ -31,12 +33,15 @@ class Visitors:
         committer: Committer,
         wake_leaser: Callable[[], None],
         tasks: asyncio.TaskGroup,
+        limit: float,
     ) -> None:
         self._tools = tools
         self._held = held
         self._committer = committer
         self._wake_leaser = wake_leaser
         self._tasks = tasks
+        self._limit = limit
+        self._given_up: set[asyncio.Task[None]] = set()
         self._working: set[asyncio.Task[None]] = set()
         self._wanted = held.concurrency
         self._ending = False
@@ -46,9 +51,13 @@ class Visitors:
         """Watch for slow visits, for ever."""
         while True:
             await asyncio.sleep(PERIOD)
-            slow = self._held.slow(monotonic() - SLOW)
+            slow = len(self._held.running_for(SLOW))
             self._wanted = self._held.concurrency + min(slow, self._held.concurrency)
             self._hire()
+            for task in self._held.running_for(self._limit):
+                if task not in self._given_up:
+                    self._given_up.add(task)
+                    task.cancel()
 
     async def end(self) -> None:
         """Cancel what still runs."""
@@ -65,17 +74,32 @@ class Visitors:
 
     async def _work(self) -> None:
         held, committer = self._held, self._committer
+        task = asyncio.current_task()
+        assert task is not None
         while len(self._working) <= self._wanted:
             if held.ready.empty():
                 committer.starving()
             lease = await held.ready.get()
-            if not held.holds(lease):
+            if lease.token not in held:
                 continue
-            held.began(lease)
+            held.began(lease, task)
             if held.wanted:
                 self._wake_leaser()
             try:
                 visited = await visit(lease, self._tools)
+            except asyncio.CancelledError:
+                if self._ending or task not in self._given_up:
+                    raise
+                visited = given_up(lease, self._limit)
             finally:
                 held.ended(lease)
+                if task in self._given_up:
+                    self._given_up.discard(task)
+                    task.uncancel()
             committer.put(visited)
+
+
+def given_up(lease: Lease, seconds: float) -> Visited:
+    """What comes of a visit that ran out of its time."""
+    error = f"the visit did not end within {seconds:g} s (visit_timeout); what does its handler wait for?"
+    return Visited(Outcome(lease, Dead("visit_timeout", error)), None, seconds)

@@ -83,7 +83,9 @@ class Worker:
         parts, settings = self._parts, self._settings
         async with asyncio.TaskGroup() as tasks:
             leaser = tasks.create_task(self._leaser.run(), name="leaser")
-            visitors = Visitors(self._tools, self._held, self._committer, self._wake_leaser, tasks)
+            visitors = Visitors(
+                self._tools, self._held, self._committer, self._wake_leaser, tasks, settings.visit_timeout
+            )
             seeder = tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder")
             period = settings.lease_seconds / 3
             side = [

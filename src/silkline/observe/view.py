@@ -51,6 +51,9 @@ class View:
         if settings.metrics_port is not None and self._metrics is None:
             self._metrics = MetricsServer(settings.metrics_host, settings.metrics_port, lambda: self._latest)
             self._metrics.start()
+            if settings.metrics_port == 0 and not settings.quiet:
+                url = f"http://{settings.metrics_host}:{self._metrics.port}/metrics"
+                self._console.print(f"metrics are served at {url}", highlight=False)
         if self._watch is not None:
             self._watch(snapshot)
             return
