@@ -74,4 +74,6 @@ class StoreThread:
     def _take_back(self, undo: Callable[[Any], None] | None, result: Any) -> None:
         if undo is not None:
             future = asyncio.get_running_loop().create_future()
+            # Nobody waits for it. It fails where the store was closed before, which has given back all.
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._calls.put(_Call(lambda: undo(result), None, future))
