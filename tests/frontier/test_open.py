@@ -9,6 +9,7 @@ import pytest
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, JobError
 from silkline.frontier import MemoryFrontier, frontier_from, remove_store
+from silkline.frontier.open import options_in, outputs_in
 from tests.frontier.conftest import pages
 
 
@@ -74,3 +75,61 @@ class TestRemoveStore:
         with pytest.raises(JobError, match="is not a silkline frontier"):
             remove_store(f"sqlite:///{tmp_path}/notes.txt")
         assert sorted(os.listdir(tmp_path)) == ["mine.db", "notes.txt"]
+
+    async def test_it_refuses_the_store_of_another_job(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path}/job.db"
+        frontier = frontier_from(url, FrontierOptions(job="mine"))
+        await frontier.open()
+        await frontier.close()
+        with pytest.raises(JobError, match="belongs to the job 'mine', not 'yours', and will not be removed"):
+            remove_store(url, "yours")
+        assert os.listdir(tmp_path) == ["job.db"]
+        remove_store(url, "mine")
+        assert os.listdir(tmp_path) == []
+
+
+class TestLookingIntoAStore:
+    async def test_it_names_the_outputs_the_job_and_its_limits_and_changes_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        url = f"sqlite:///{tmp_path}/job.db"
+        frontier = frontier_from(url, FrontierOptions(job="mine", per_host=3, delay=1.5))
+        await frontier.open()
+        assert outputs_in(url) == frozenset()
+        await frontier.commit([], lambda outcomes, positions: {"/a.csv": "1", "/b.jsonl": ""})
+        assert outputs_in(url) == {"/a.csv", "/b.jsonl"}
+        assert options_in(url) == FrontierOptions(job="mine", per_host=3, delay=1.5)
+        await frontier.close()
+        before = (tmp_path / "job.db").read_bytes()
+        assert outputs_in(url) == {"/a.csv", "/b.jsonl"}
+        assert os.listdir(tmp_path) == ["job.db"]
+        assert (tmp_path / "job.db").read_bytes() == before
+
+    def test_where_there_is_no_job_there_is_nothing_to_tell(self, tmp_path: Path) -> None:
+        (tmp_path / "empty.db").touch()
+        for url in ("memory:", f"sqlite:///{tmp_path}/none.db", f"sqlite:///{tmp_path}/empty.db"):
+            assert outputs_in(url) == frozenset()
+            assert options_in(url) is None
+        assert os.listdir(tmp_path) == ["empty.db"]
+
+    async def test_a_damaged_store_owns_nothing_so_that_it_can_still_be_started_over(
+        self, tmp_path: Path
+    ) -> None:
+        url, path = f"sqlite:///{tmp_path}/job.db", tmp_path / "job.db"
+        frontier = frontier_from(url, FrontierOptions())
+        await frontier.open()
+        await frontier.commit([], lambda outcomes, positions: {"/a.csv": "1"})
+        await frontier.close()
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * (path.stat().st_size - 4096))
+        assert outputs_in(url) == frozenset()
+        assert options_in(url) is None
+        remove_store(url, "spider")
+        assert os.listdir(tmp_path) == []
+
+    def test_a_file_that_is_not_ours_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("not a database " * 100)
+        for look in (outputs_in, options_in):
+            with pytest.raises(JobError, match="is not a silkline frontier"):
+                look(f"sqlite:///{tmp_path}/notes.txt")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,10 @@ import pytest
 from silkline.errors import ConfigError
 from silkline.outcome import Done, Item, Lease, Outcome
 from silkline.request import Request
-from silkline.sinks.choose import deliver_to, discard, finish_all, sink_for, sinks_for
+from silkline.sinks.choose import deliver_to, discard, discard_owned, finish_all, sink_for, sinks_for
 from silkline.sinks.csv import CsvSink
 from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.outputfile import name_of
 from silkline.sinks.sqlite import SqliteSink
 
 
@@ -85,3 +88,67 @@ def test_only_a_file_is_discarded(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a regular file"):
         discard(str(tmp_path / "folder.csv"))
     assert (tmp_path / "folder.csv").is_dir()
+
+
+class TestDiscardOwned:
+    def test_only_what_the_job_has_written_is_removed(self, tmp_path: Path) -> None:
+        mine, empty, missing = (str(tmp_path / name) for name in ("mine.csv", "empty.csv", "missing.csv"))
+        Path(mine).write_text("a\n1\n")
+        Path(empty).touch()
+        discard_owned([mine, empty, missing], frozenset({name_of(mine)}))
+        assert os.listdir(tmp_path) == ["empty.csv"]
+
+    @pytest.mark.parametrize("name", ["theirs.csv", "theirs.jsonl", "theirs.db"])
+    def test_everything_is_checked_before_anything_is_removed(self, tmp_path: Path, name: str) -> None:
+        mine, theirs = str(tmp_path / "mine.csv"), str(tmp_path / name)
+        for path in (mine, theirs):
+            Path(path).write_text("precious\n")
+        with pytest.raises(
+            ConfigError, match=f"{name} exists and was not written by this job: choose"
+        ) as told:
+            discard_owned([mine, theirs], frozenset({name_of(mine)}))
+        assert "--fresh" not in str(told.value)
+        assert sorted(os.listdir(tmp_path)) == ["mine.csv", name]
+
+    def test_without_a_record_text_files_may_be_replaced(self, tmp_path: Path) -> None:
+        for name in ("a.csv", "a.jsonl", "a.tsv"):
+            (tmp_path / name).write_text("old\n")
+        discard_owned([str(tmp_path / name) for name in os.listdir(tmp_path)], None)
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_a_database_with_a_foreign_table_is_never_removed(self, tmp_path: Path, recorded: bool) -> None:
+        path = a_table_of_items(tmp_path / "a.db")
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE notes (text TEXT)")
+        owned = frozenset({name_of(path)}) if recorded else None
+        with pytest.raises(ConfigError, match=r"a\.db holds something else than items"):
+            discard_owned([path], owned)
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("DROP TABLE notes")
+        discard_owned([path], owned)
+        assert os.listdir(tmp_path) == []
+
+    def test_what_is_no_database_goes_only_if_it_was_ours(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "a.db")
+        Path(path).write_text("a letter, not a database " * 40)
+        with pytest.raises(ConfigError, match=r"a\.db holds something else than items"):
+            discard_owned([path], None)
+        discard_owned([path], frozenset({name_of(path)}))
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("owned", [None, frozenset()])
+    def test_only_a_file_is_an_output(self, tmp_path: Path, owned: frozenset[str] | None) -> None:
+        (tmp_path / "a.csv").write_text("old\n")
+        (tmp_path / "folder.csv").mkdir()
+        with pytest.raises(ConfigError, match="is not a regular file"):
+            discard_owned([str(tmp_path / name) for name in ("folder.csv", "a.csv")], owned)
+        assert sorted(os.listdir(tmp_path)) == ["a.csv", "folder.csv"]
+
+
+def a_table_of_items(path: Path) -> str:
+    sink = SqliteSink(path)
+    sink.open(None)
+    sink.finish(sink.write((), None))
+    sink.close()
+    return str(path)

@@ -41,7 +41,7 @@ def test_missing_directories_are_made_and_the_name_is_absolute(tmp_path: Path, m
 def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_text("precious\n")
-    with pytest.raises(ConfigError, match=r"items\.jsonl exists and was not written by this job.*--fresh"):
+    with pytest.raises(ConfigError, match=r"items\.jsonl exists and was not written by this job: choose"):
         JsonLinesSink(path).open(None)
     assert path.read_text() == "precious\n"
 

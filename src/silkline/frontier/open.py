@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from silkline.config import FrontierOptions
-from silkline.errors import ConfigError
+from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.frontier import sqlite_reads
 from silkline.frontier.liveness import remove_locks
 from silkline.frontier.memory import MemoryFrontier
 from silkline.frontier.sqlite import SqliteFrontier
-from silkline.frontier.sqlite_file import refuse_foreign_file
+from silkline.frontier.sqlite_file import Database, open_reader, primary_code, refuse_foreign_file
 from silkline.protocols import Frontier
 
 SQLITE = "sqlite:///"
+
+T = TypeVar("T")
 
 
 def frontier_from(url: str, options: FrontierOptions) -> Frontier:
@@ -30,16 +36,62 @@ def store_file(url: str) -> Path | None:
     return None if url == "memory:" else _path(url)
 
 
-def remove_store(url: str) -> None:
+def outputs_in(url: str) -> frozenset[str]:
+    """The names of the sinks that have a committed position in the store: what the job may call its own.
+
+    Empty for memory, for a file that does not exist, and for one too damaged to tell. Changes nothing.
+
+    Raises JobError for a file that is no frontier.
+    """
+    return frozenset(_looked_up(url, sqlite_reads.positions) or ())
+
+
+def options_in(url: str) -> FrontierOptions | None:
+    """The job that is kept there, with the limits that it was opened with last; the rest are defaults.
+
+    None for memory, for a file that does not exist or holds no job yet, and for one that is too damaged to
+    tell. Changes nothing.
+
+    Raises JobError for a file that is no frontier.
+    """
+    row = _looked_up(url, lambda database: database.row("SELECT job, per_host, delay FROM meta"))
+    return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2])
+
+
+def _looked_up(url: str, look: Callable[[Database], T]) -> T | None:
+    path = store_file(url)
+    if path is None or not path.exists():
+        return None
+    refuse_foreign_file(path)
+    database = open_reader(path)
+    try:
+        return look(database) if database.row("PRAGMA user_version") != (0,) else None
+    except FrontierError as error:
+        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
+            return None
+        raise
+    finally:
+        database.close()
+
+
+def remove_store(url: str, job: str | None = None) -> None:
     """Forget the job that is kept there: what `--fresh` does. Nothing there is fine.
 
-    Raises JobError for a file that is no frontier, or that a running crawl uses.
+    job: the name it must have; None for any.
+
+    Raises JobError for a file that is no frontier, that is another job's, or that a running crawl uses.
     """
     path = store_file(url)
     if path is None:
         return
     if path.exists():
         refuse_foreign_file(path)
+        kept = options_in(url)
+        if job is not None and kept is not None and kept.job != job:
+            raise JobError(
+                f"{path} belongs to the job {kept.job!r}, not {job!r}, and will not be removed: "
+                "give that name with --job, or choose another file with --frontier"
+            )
     remove_locks(path)
     try:
         # The log first: without its file it means nothing, and a new file must not find it.

@@ -11,8 +11,8 @@ from silkline.outcome import Outcome
 from silkline.protocols import Deliver, Positions, Sink
 from silkline.sinks.csv import CsvSink, temporary
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.outputfile import remove, starting, told
-from silkline.sinks.sqlite import SqliteSink
+from silkline.sinks.outputfile import foreign, name_of, remove, starting, told
+from silkline.sinks.sqlite import SqliteSink, holds_only_items
 
 Columns = Sequence[str] | None
 
@@ -54,6 +54,53 @@ def sinks_for(
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
         used[os.path.realpath(path)] = "is named twice"
     return tuple(sinks)
+
+
+def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
+    """Raise ConfigError at the first output that `--fresh` must not remove: it may be anybody's.
+
+    owned: names of the sinks that the job has a committed position for; None for a job that keeps no
+        record, whose text files are taken for its own.
+
+    A file that is missing or empty is nobody's. A database must hold no table but silkline's, whoever
+    wrote it.
+    """
+    with starting():
+        for path in paths:
+            real = os.path.realpath(path)
+            with told(path):
+                if not os.path.exists(real):
+                    continue
+                found = os.stat(real)
+            if not stat.S_ISREG(found.st_mode):
+                raise ConfigError(
+                    f"{path} is not a regular file and will not be removed: choose another output"
+                )
+            if found.st_size and not _is_owned(path, owned):
+                raise ConfigError(foreign(path))
+            if found.st_size and isinstance(sink_for(path), SqliteSink):
+                only_items = holds_only_items(real, path)
+                if only_items is False or (only_items is None and owned is None):
+                    raise ConfigError(
+                        f"{path} holds something else than items and will not be removed: "
+                        "choose another name, or remove it"
+                    )
+
+
+def discard_owned(paths: Iterable[str], owned: frozenset[str] | None) -> None:
+    """Remove the outputs that are the job's own, after a check that no output is anybody else's.
+
+    Raises ConfigError as `refuse_foreign` does; then nothing is removed.
+    """
+    paths = tuple(paths)
+    refuse_foreign(paths, owned)
+    for path in paths:
+        if _is_owned(path, owned):
+            discard(path)
+
+
+def _is_owned(path: str, owned: frozenset[str] | None) -> bool:
+    return owned is None or name_of(path) in owned
 
 
 def discard(path: str) -> None:

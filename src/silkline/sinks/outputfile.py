@@ -172,7 +172,7 @@ def prepare(path: str, shown: str) -> None:
 
 
 def foreign(shown: str) -> str:
-    return f"{shown} exists and was not written by this job: choose another name, remove it, or pass --fresh"
+    return f"{shown} exists and was not written by this job: choose another name, or remove it"
 
 
 def write_all(fd: int, data: bytes, at: int) -> None:

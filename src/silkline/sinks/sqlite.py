@@ -23,7 +23,8 @@ BUSY_SECONDS = 10.0
 MAX_COLUMNS = 1_000
 MAX_NAME = 200
 MORE = "_more"
-INTERNAL = ("_id", "_fingerprint", "_index", MORE)
+KEYS = ("_id", "_fingerprint", "_index")
+INTERNAL = (*KEYS, MORE)
 TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
 
 Row = tuple[tuple[str, ...], tuple[Any, ...]]
@@ -194,6 +195,25 @@ class SqliteSink:
             raise SinkError(_line(self._shown, error)) from error
 
 
+def holds_only_items(path: str, shown: str) -> bool | None:
+    """Whether every table in the database is one that a SqliteSink made; None where it is no sound database.
+
+    Raises SinkError where it cannot be looked at.
+    """
+    with told(shown):
+        os.stat(path)  # SQLite would make a file where there is none
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
+            found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+            tables = [name for (name,) in found if not name.startswith("sqlite_")]
+            columns = [{row[1] for row in db.execute(f"PRAGMA table_info({quoted(t)})")} for t in tables]
+    except sqlite3.Error as error:
+        if primary_code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return None
+        raise SinkError(_line(shown, error)) from error
+    return all(names.issuperset(KEYS) for names in columns)
+
+
 def column_for(field: str, taken: Mapping[bytes, str]) -> str | None:
     """The column of a field: its own name, or that with a checksum where another column has it already.
 
@@ -233,8 +253,12 @@ def _bound(value: Any) -> Any:
     return json_of(value).decode()
 
 
+def primary_code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _line(shown: str, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         return f"disk full while writing {shown}; nothing is lost, free space and run the same command again"
     if code == sqlite3.SQLITE_NOTADB:
