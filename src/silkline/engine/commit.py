@@ -58,9 +58,9 @@ class Committer:
         self._withdrawn += tokens
         self._arrived.set()
 
-    def starving(self) -> None:
-        """A visitor found nothing to do: do not linger."""
-        if self._pending:
+    def hurry(self) -> None:
+        """Do not linger if visitors are idle: a commit is what they may be waiting for."""
+        if self._pending and self._held.starving:
             self._full.set()
 
     async def run(self) -> None:

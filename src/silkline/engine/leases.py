@@ -10,6 +10,9 @@ from silkline.events import Trouble
 from silkline.outcome import Lease
 from silkline.protocols import Frontier, Hook
 
+PREFETCH = 2
+"""Leases that wait in the local queue, as a multiple of the concurrency."""
+
 MAX_SLEEP = 0.25
 """Seconds after which an idle leaser looks again even if nothing woke it: other processes may have
 added or committed. Four small queries a second are no hot polling."""
@@ -21,6 +24,7 @@ class Held:
     def __init__(self, concurrency: int) -> None:
         self.concurrency = concurrency
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
+        self.asking = False
         self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
         self.idle = asyncio.Event()
         self._held: dict[int, Lease] = {}
@@ -40,20 +44,21 @@ class Held:
 
     @property
     def starving(self) -> bool:
-        """Visitors are idle for want of leases."""
-        return self.ready.empty() and self.in_flight < self.concurrency
+        """Visitors are idle for want of leases, and none are on their way."""
+        return not self.asking and self.ready.empty() and self.in_flight < self.concurrency
 
     @property
     def wanted(self) -> int:
-        """How many leases to ask for: the local queue is refilled to `concurrency` when half is used up.
+        """How many leases to ask for: the local queue is refilled to `PREFETCH` when half is used up.
 
-        What is held in all stays within three times the concurrency, so that a slow store or output
-        holds back the leasing (back-pressure) and memory is bounded.
+        What is held in all is bounded, too, so that a slow store or output holds back the leasing
+        (back-pressure) and memory stays small.
         """
-        if self.unstarted > self.concurrency // 2:
+        target = PREFETCH * self.concurrency
+        if self.unstarted > target // 2:
             return 0
-        room = 3 * self.concurrency - len(self._held)
-        return max(0, min(self.concurrency - self.unstarted, room))
+        room = (PREFETCH + 2) * self.concurrency - len(self._held)
+        return max(0, min(target - self.unstarted, room))
 
     @property
     def in_flight(self) -> int:
@@ -133,11 +138,13 @@ class Leaser:
         held: Held,
         seeding: Callable[[], bool],
         give_back: Callable[[Sequence[int]], None],
+        hungry: Callable[[], None],
     ) -> None:
         self._frontier = frontier
         self._held = held
         self._seeding = seeding
         self._give_back = give_back
+        self._hungry = hungry
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -154,7 +161,9 @@ class Leaser:
                 continue
             # Read before asking: if seeding ends in between, the next round sees it.
             seeding = self._seeding()
+            self._held.asking = True
             batch = await self._frontier.lease(wanted)
+            self._held.asking = False
             refused = self._held.take(batch.leases)
             if refused:
                 self._give_back(refused)
@@ -164,6 +173,7 @@ class Leaser:
                 if batch.finished and not seeding:
                     return "finished"
             if len(batch.leases) < wanted:
+                self._hungry()
                 await self._nap(MAX_SLEEP if batch.wake_in is None else min(batch.wake_in, MAX_SLEEP))
 
     async def _nap(self, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -31,6 +32,12 @@ from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds
 from silkline.sinks.choose import sinks_for
+
+
+SWITCH_INTERVAL = 0.0005
+"""Seconds, in place of Python's 5 ms. The frontier's thread needs the interpreter lock for a moment between
+two long stretches without it; a busy event loop that lets go of the lock often, but never for 5 ms
+asked in one piece, has been seen to keep it waiting for seconds."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -78,6 +85,8 @@ class Session:
         settings = self._plan.settings
         async with AsyncExitStack() as opened:
             opened.callback(close_log, self._logger)
+            opened.callback(sys.setswitchinterval, sys.getswitchinterval())
+            sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
             sinks = outputs_of(self._plan)
             frontier = frontier_from(settings.frontier_url, settings.frontier_options)
             await frontier.open()

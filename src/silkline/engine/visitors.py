@@ -78,7 +78,7 @@ class Visitors:
         assert task is not None
         while len(self._working) <= self._wanted:
             if held.ready.empty():
-                committer.starving()
+                committer.hurry()
             lease = await held.ready.get()
             if lease.token not in held:
                 continue

@@ -54,7 +54,9 @@ class Worker:
         self._committer = Committer(
             parts.frontier, self._held, self._known, deliver_to(parts.sinks), parts.hook, self._wake_leaser
         )
-        self._leaser = Leaser(parts.frontier, self._held, self._seeding, self._committer.give_back)
+        self._leaser = Leaser(
+            parts.frontier, self._held, self._seeding, self._committer.give_back, self._committer.hurry
+        )
         self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
