@@ -33,7 +33,6 @@ from silkline.router import Router
 from silkline.seeds import Seeds
 from silkline.sinks.choose import sinks_for
 
-
 SWITCH_INTERVAL = 0.0005
 """Seconds, in place of Python's 5 ms. The frontier's thread needs the interpreter lock for a moment between
 two long stretches without it; a busy event loop that lets go of the lock often, but never for 5 ms
