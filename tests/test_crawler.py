@@ -56,10 +56,10 @@ def test_quiet_shows_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_watcher_sees_the_crawl_from_start_to_end(tmp_path: Path, processes: int) -> None:
     seen: list[Snapshot] = []
-    with Site(linked_site(60), delay=0.05) as site:
+    with Site(linked_site(100), delay=0.2) as site:
         crawler_for(tmp_path, processes=processes).run(site.url + "/", watch=seen.append)
     assert {snapshot.phase for snapshot in seen} >= {"crawling", "finished"}
-    assert seen[-1].tally.pages == 60
+    assert seen[-1].tally.pages == 100
     assert seen[-1].processes == processes
     assert max(snapshot.in_flight for snapshot in seen) > 0
 
