@@ -12,19 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from silkline import Crawler
 from silkline.config import Settings
 from silkline.demo import serve_in_thread
 from silkline.resolve import BARE_NAMES, FIELDS, convert, option_of
-from tests.site import Site
+from tests.documents import ROOT, snippet, text_of
+from tests.site import Site, linked_site
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-
-
-def snippet(name: str) -> str:
-    match = re.search(rf"<!-- run: {name} -->\n```\w*\n(.*?)```", README, re.S)
-    assert match, f"README has no snippet {name}"
-    return match[1]
+README = "README.md"
 
 
 def silkline(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -34,7 +29,7 @@ def silkline(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_commands_without_code_run_as_written(tmp_path: Path) -> None:
-    commands = [shlex.split(line) for line in snippet("shop").splitlines()]
+    commands = [shlex.split(line) for line in snippet(README, "shop").splitlines()]
     assert [command[:2] for command in commands] == [["silkline", "crawl"]] * 2
     with serve_in_thread() as shop:
         task = json.dumps({"url": f"{shop}/?page=2"})
@@ -68,7 +63,7 @@ QUOTES_FOUND = [
 @pytest.mark.parametrize("way", ["python", "silkline run"])
 def test_the_python_example_runs_as_written(tmp_path: Path, way: str) -> None:
     with Site(dict(QUOTES)) as site:
-        code = snippet("quotes").replace("https://quotes.example", site.url)
+        code = snippet(README, "quotes").replace("https://quotes.example", site.url)
         (tmp_path / "quotes.py").write_text(code)
         if way == "python":
             command = [sys.executable, "quotes.py"]
@@ -86,12 +81,12 @@ def test_the_example_file_is_the_readme_example() -> None:
         return [line.partition("  # ")[0].rstrip() for line in body.splitlines() if line.strip()]
 
     assert code((ROOT / "examples" / "quotes.py").read_text()) == [
-        re.sub(r"\s+# dict.*", "", line) for line in code(snippet("quotes"))
+        re.sub(r"\s+# dict.*", "", line) for line in code(snippet(README, "quotes"))
     ]
 
 
 def test_the_testing_example_passes(tmp_path: Path) -> None:
-    (tmp_path / "test_spider.py").write_text(snippet("testing"))
+    (tmp_path / "test_spider.py").write_text(snippet(README, "testing"))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-o", "asyncio_mode=auto", "test_spider.py"],
         cwd=tmp_path,
@@ -103,8 +98,37 @@ def test_the_testing_example_passes(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout
 
 
+def test_a_script_has_only_its_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "silkline.toml").write_text("max_depth = 1\n")
+    monkeypatch.setenv("SILKLINE_MAX_PAGES", "1")
+    monkeypatch.chdir(tmp_path)
+    with Site(linked_site(13)) as site:
+        crawler = Crawler("tree", quiet=True)
+        crawler.handler(lambda page: page.follow("a"))
+        assert crawler.run(f"{site.url}/").pages == 13
+
+
+def test_links_beyond_the_depth_are_found_by_a_fresh_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Site(linked_site(13)) as site:
+        crawler = Crawler("tree", quiet=True)
+        crawler.handler(lambda page: page.follow("a"))
+        runs = [{"max_depth": 1}, {"max_depth": 2}, {"max_depth": 2, "fresh": True}]
+        assert [crawler.run(f"{site.url}/", **settings).pages for settings in runs] == [4, 0, 13]
+
+
+def test_items_without_an_output_are_kept_beside_the_job(tmp_path: Path) -> None:
+    with Site({"/": "<title>Home</title>"}) as site:
+        done = silkline("crawl", f"{site.url}/", "--job", "home", cwd=tmp_path)
+    assert "Home" in done.stdout
+    kept = (tmp_path / ".silkline" / "home.jsonl").read_text()
+    assert json.loads(kept) == {"url": f"{site.url}/", "status": 200, "title": "Home"}
+
+
 def test_every_command_in_the_readme_exists() -> None:
-    commands = set(re.findall(r"^silkline ((?:dead )?[a-z]+)", README, re.M))
+    commands = set(re.findall(r"^silkline ((?:dead )?[a-z]+)", text_of(README), re.M))
     assert {"crawl", "dead list", "dead stats", "dead resend", "dead drop"} <= commands
     for command in sorted(commands):
         done = silkline(*command.split(), "--help", cwd=ROOT)
@@ -113,7 +137,7 @@ def test_every_command_in_the_readme_exists() -> None:
 
 def test_the_settings_table_is_complete_and_true() -> None:
     rows = re.findall(
-        r"^\| `(\w+)` \| (\S*) ?\| (.*?) ?\| (\w*) ?\| .+ \|$", (ROOT / "docs/settings.md").read_text(), re.M
+        r"^\| `(\w+)` \| (\S*) ?\| (.*?) ?\| (\w*) ?\| .+ \|$", text_of("docs/settings.md"), re.M
     )
     assert [row[0] for row in rows] == list(FIELDS)
     defaults = Settings()
@@ -127,7 +151,7 @@ def test_the_settings_table_is_complete_and_true() -> None:
 
 def test_every_option_in_the_settings_table_exists() -> None:
     shown = silkline("crawl", "--help", cwd=ROOT).stdout
-    options = re.findall(r"\| `(--[\w-]+)` \|", (ROOT / "docs/settings.md").read_text())
+    options = re.findall(r"\| `(--[\w-]+)` \|", text_of("docs/settings.md"))
     assert len(options) > 15
     for option in options:
         assert re.search(rf"{option}\b", shown), option
@@ -137,6 +161,13 @@ def test_every_option_in_the_settings_table_exists() -> None:
     "document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda p: p.name
 )
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
-    text = document.read_text()
-    for target in re.findall(r"\]\(((?!https?:)[^)#]+)", text):
-        assert (document.parent / target).exists(), target
+    for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text()):
+        path = document.parent / target if target else document
+        assert path.exists(), target
+        assert not place or place in anchors(path.read_text()), f"{target}#{place}"
+
+
+def anchors(text: str) -> set[str]:
+    """What headings are linked by, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

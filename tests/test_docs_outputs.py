@@ -1,0 +1,227 @@
+"""docs/outputs.md: the table of values is what the outputs write, and files are treated as it says."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import re
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline import Crawler, Request
+from silkline.errors import ConfigError
+from silkline.outcome import Item
+from silkline.sinks import csv as csv_sink
+from silkline.sinks import sqlite as sqlite_sink
+from silkline.sinks.choose import KINDS, sink_for
+from silkline.sinks.outputfile import TAIL
+from silkline.sinks.record import record_of
+from silkline.testing import MockFetcher
+from tests.documents import blocks, run, section, text_of
+
+OUTPUTS = "docs/outputs.md"
+SHOP = "https://shop.example"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def crawl(*numbers: int, job: str = "shop", **settings: Any) -> Any:
+    """Crawl these pages; each gives an item with its number."""
+    fetcher = MockFetcher({f"{SHOP}/{n}": f"<h1>{n}</h1>" for n in numbers})
+    crawler = Crawler(job, fetcher=fetcher, quiet=True)
+    crawler.handler(lambda page: {"n": int(page.text("h1"))})
+    return crawler.run(*(f"{SHOP}/{n}" for n in numbers), **settings)
+
+
+def query(sql: str, path: str = "shop.db") -> list[Any]:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        rows = db.execute(sql).fetchall()
+        db.commit()
+        return rows
+
+
+def lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+# Formats and values.
+
+
+def test_every_ending_is_named() -> None:
+    table = text_of(OUTPUTS).partition("## ")[0]
+    assert set(re.findall(r"`(\.\w+)`", table)) == set(KINDS)
+
+
+class Size(enum.Enum):
+    LARGE = "L"
+
+
+VALUES = re.findall(
+    r"^\| `(.+?)`.*? \| `(.+)` \| (?:`(.+)` )?\| `(.+)` \|$", section(OUTPUTS, "Values"), re.M
+)
+SPEECH = {"date": date, "datetime": datetime, "UTC": UTC, "Decimal": Decimal, "Size": Size}
+
+
+@pytest.mark.parametrize(("value", "in_json", "in_csv", "in_sqlite"), VALUES, ids=[row[0] for row in VALUES])
+def test_values_are_written_as_the_table_says(value: str, in_json: str, in_csv: str, in_sqlite: str) -> None:
+    record = record_of({"v": eval(value, dict(SPEECH)), "w": 0})
+    for path in ("a.jsonl", "a.csv", "a.db"):
+        sink = sink_for(path)
+        sink.open(None)
+        sink.write([Item(1, 0, {sink.name: sink.encode(record)})], sink.write((), None))
+        sink.close()
+    assert lines("a.jsonl") == [f'{{"v":{in_json},"w":0}}']
+    assert lines("a.csv")[1] == f"{in_csv},0"
+    assert query("SELECT v FROM items", "a.db") == query(f"SELECT {in_sqlite}", ":memory:")
+
+
+def test_the_table_of_values_has_all_rows_checked() -> None:
+    rows = section(OUTPUTS, "Values").count("\n| `")
+    assert len(VALUES) == rows > 15
+
+
+def test_every_block_is_run_by_a_test() -> None:
+    assert [block.name for block in blocks(OUTPUTS)] == ["csv", "sqlite"]
+
+
+def test_csv_columns_are_those_declared_and_those_that_come_up() -> None:
+    names: dict[str, Any] = {}
+    run(OUTPUTS, "csv", names)
+    names["crawler"]._fetcher = MockFetcher(
+        {f"{SHOP}/": "<h1 data-sku=7>Chair</h1>", f"{SHOP}/later": "<h1>Lamp</h1>"}
+    )
+    names["crawler"].handler("later")(lambda page: {"colour": "red", "name": page.text("h1")})
+    names["crawler"].run(f"{SHOP}/", quiet=True)
+    assert lines("shop.csv") == ["name,price,sku", "Chair,,7"]
+    names["crawler"].run(Request(f"{SHOP}/later", label="later"), quiet=True)
+    assert lines("shop.csv") == ["name,price,sku,colour", "Chair,,7,", "Lamp,,,red"]
+
+
+def test_the_database_is_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    crawler = Crawler("shop", fetcher=MockFetcher({f"{SHOP}/": "x"}), outputs=["shop.db"], quiet=True)
+    crawler.handler(
+        lambda page: [{"name": "Chair", "price": 9.5}, {"name": "Lamp", "price": None, "Name": 1}]
+    )
+    crawler.run(f"{SHOP}/")
+    names: dict[str, Any] = {}
+    run(OUTPUTS, "sqlite", names)
+    names["db"].close()
+    assert capsys.readouterr().out == "Chair 9.5\nLamp None\n"
+    table = section(OUTPUTS, "SQLite")
+    for column in (*sqlite_sink.KEYS, sqlite_sink.MORE):
+        assert f"| `{column}` |" in table
+    assert query("SELECT _id, _index, _fingerprint FROM items") == [
+        (index + 1, index, Request(f"{SHOP}/").fingerprint) for index in range(2)
+    ]
+    kinds = [kind for name, kind in query("SELECT name, type FROM pragma_table_info('items')")]
+    assert kinds == ["INTEGER"] * 3 + ["TEXT", "REAL", "INTEGER"]
+
+
+def test_numbers_in_the_text_are_the_programs() -> None:
+    text = text_of(OUTPUTS)
+    assert csv_sink.MAX_COLUMNS == sqlite_sink.MAX_COLUMNS
+    assert f"Beyond {csv_sink.MAX_COLUMNS:,} columns" in text
+    assert f"names of over {sqlite_sink.MAX_NAME} characters" in text
+    assert f"the last {TAIL} bytes" in text
+
+
+# Files that somebody touched.
+
+
+def edited(row: str) -> None:
+    assert f"\n| {row} |" in section(OUTPUTS, "If you change a file"), row
+
+
+DELETED = "it was deleted, cut, or saved anew by a spreadsheet"
+APPENDED = "something was appended to a `.jsonl`, `.csv` or `.tsv` file"
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        os.unlink,
+        lambda path: os.truncate(path, 3),
+        lambda path: Path(path).write_bytes(Path(path).read_bytes().replace(b"\n", b"\r\n")),
+    ],
+    ids=["deleted", "cut", "saved anew"],
+)
+def test_a_changed_file_is_refused(ending: str, change: Callable[[str], None]) -> None:
+    edited(DELETED)
+    path = f"shop{ending}"
+    crawl(1, 2, outputs=[path])
+    change(path)
+    with pytest.raises(ConfigError, match=r"put (the original|it) back"):
+        crawl(3, outputs=[path])
+    assert crawl(3, outputs=[path], fresh=True).reason == "finished"
+    assert lines(path)[-1].strip('{"n:}') == "3"
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv"])
+def test_what_was_appended_is_cut_off(ending: str) -> None:
+    edited(APPENDED)
+    path = f"shop{ending}"
+    crawl(1, outputs=[path])
+    before = lines(path)
+    with Path(path).open("a") as file:
+        file.write("mine\n")
+    crawl(2, outputs=[path])
+    assert lines(path)[:-1] == before
+    assert lines(path)[-1].strip('{"n:}') == "2"
+
+
+def test_a_database_may_be_changed_but_not_added_to() -> None:
+    edited("a row was added to `items` in a database")
+    edited("rows of a database were changed or deleted; it got an index or a view")
+    crawl(1, outputs=["shop.db"])
+    crawl(2, outputs=["shop.db"])
+    query("UPDATE items SET n = 10 WHERE n = 1")
+    query("DELETE FROM items WHERE n = 2")
+    query("CREATE INDEX by_number ON items (n)")
+    query("CREATE VIEW numbers AS SELECT n FROM items")
+    query("INSERT INTO items (_id, _fingerprint, _index, n) VALUES (99, 0, 0, 99)")
+    crawl(3, outputs=["shop.db"])
+    assert query("SELECT n FROM numbers ORDER BY n") == [(3,), (10,)]
+
+
+@pytest.mark.parametrize("path", ["shop.jsonl", "shop.csv", "shop.db"])
+def test_a_file_that_was_copied_back_goes_on(path: str) -> None:
+    edited("it was moved and put back, or copied back")
+    crawl(1, outputs=[path])
+    data = Path(path).read_bytes()
+    os.rename(path, "elsewhere")
+    Path(path).write_bytes(data)
+    assert crawl(2, outputs=[path]).items == 1
+
+
+@pytest.mark.parametrize("path", ["shop.jsonl", "shop.csv", "shop.db"])
+def test_a_file_at_another_path_is_refused(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited("it is at another path, also because its folder was moved")
+    edited("it was there before the job was")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    crawl(1, outputs=[path])
+    os.rename(tmp_path / "here", tmp_path / "there")
+    monkeypatch.chdir(tmp_path / "there")
+    for job in ("shop", "another"):
+        with pytest.raises(ConfigError, match="was not written by this job"):
+            crawl(2, outputs=[path], job=job)
+
+
+def test_another_output_gets_the_items_from_then_on() -> None:
+    crawl(1, outputs=["a.jsonl"])
+    crawl(2, outputs=["a.jsonl", "b.jsonl"])
+    assert lines("a.jsonl") == ['{"n":1}', '{"n":2}']
+    assert lines("b.jsonl") == ['{"n":2}']
