@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from silkline.cli import streams
 from silkline.errors import ConfigError, SilklineError
 from silkline.version import __version__
 
@@ -26,15 +26,10 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    streams.provide()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = application()(words, prog_name="silkline", standalone_mode=False)
-        sys.stdout.flush()
-        return int(code or 0)
-    except BrokenPipeError:
-        # What is still buffered would raise once more when the interpreter flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        code = int(application()(words, prog_name="silkline", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", INTERRUPTED)
     except ConfigError as error:
@@ -43,6 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), FATAL)
     except Exception as error:
         return _unexpected(error, debug="--debug" in words)
+    failure = streams.lost_output()
+    if failure is None:
+        return code
+    if isinstance(failure, BrokenPipeError):
+        return BROKEN_PIPE
+    return _say(f"cannot write to standard output: {failure.strerror}", FATAL)
 
 
 def application() -> typer.Typer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 from typer import echo
 
+from silkline.cli.streams import lost_output
 from silkline.config import Settings
 from silkline.crawler import Crawler
 from silkline.observe import figures
-from silkline.observe.progress import Progress
+from silkline.observe.progress import Progress, StderrConsole
 from silkline.observe.report import INTERRUPTED, Report, lines, render
 from silkline.resolve import FIELDS, Resolved, redacted, shown
 from silkline.seeds import Seed
@@ -57,7 +57,7 @@ def conduct(
     """
     sinks_for(settings.outputs)  # a wrong name is refused before there is a store or anything is removed
     crawler.configure(settings)
-    console = Console(stderr=True)
+    console = StderrConsole()
     with Progress(console, settings.job, max_pages=settings.max_pages, quiet=settings.quiet) as progress:
         report = crawler.run(*seeds, watch=progress.update)
     if not settings.quiet:
@@ -70,6 +70,9 @@ def conduct(
         if preview is not None and report.items:
             mark = "  next      " if console.is_terminal else "  > "
             console.print(mark + "add -o items.csv to have the items in a file of your own", style="cyan")
+    failure = lost_output()
+    if failure is not None and not isinstance(failure, BrokenPipeError):
+        warn([f"what was shown on standard output is lost: {failure.strerror}"])
     return exit_code(report, settings)
 
 
@@ -102,8 +105,7 @@ def print_items(path: Path) -> None:
         items = []
     if items:
         console = Console()
-        with suppress(SystemExit):  # rich's way to say that nobody reads stdout any more
-            console.print(items_table(items, console.width, "the first items" if more else "the items"))
+        console.print(items_table(items, console.width, "the first items" if more else "the items"))
 
 
 def items_table(items: Sequence[dict[str, Any]], width: int, title: str) -> RenderableType:
