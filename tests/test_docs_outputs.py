@@ -182,13 +182,14 @@ def test_what_was_appended_is_cut_off(ending: str) -> None:
 
 def test_a_database_may_be_changed_but_not_added_to() -> None:
     edited("a row was added to `items` in a database")
-    edited("rows of a database were changed or deleted; it got an index or a view")
+    edited("rows of a database were changed or deleted; it got an index, a view or a table")
     crawl(1, outputs=["shop.db"])
     crawl(2, outputs=["shop.db"])
     query("UPDATE items SET n = 10 WHERE n = 1")
     query("DELETE FROM items WHERE n = 2")
     query("CREATE INDEX by_number ON items (n)")
     query("CREATE VIEW numbers AS SELECT n FROM items")
+    query("CREATE TABLE notes (text)")
     query("INSERT INTO items (_id, _fingerprint, _index, n) VALUES (99, 0, 0, 99)")
     crawl(3, outputs=["shop.db"])
     assert query("SELECT n FROM numbers ORDER BY n") == [(3,), (10,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime
 import decimal
@@ -20,9 +21,12 @@ import pytest
 from aiohttp import web
 
 from silkline import Crawler, Page, Report, Request, events
+from silkline.config import Settings
+from silkline.engine.retry import MAX_RETRY_AFTER
 from silkline.errors import ConnectError, ItemError
 from silkline.parse.node import Node
 from silkline.parse.page import MAX_LINKS
+from silkline.request import PRIORITY_LIMIT
 from silkline.sinks.record import record_of
 from silkline.testing import MockFetcher, page_from
 from tests.documents import blocks, check_session, run, section, snippet, text_of
@@ -84,6 +88,30 @@ async def test_a_notebook_awaits_the_report() -> None:
         names["crawler"].handler(lambda page: {"url": page.url})
         await run(PYTHON, "async", names, {SHOP: site.url})
     assert (names["report"].pages, names["report"].items) == (1, 1)
+
+
+async def test_a_cancelled_run_keeps_what_was_committed() -> None:
+    with Site({f"/{n}": "x" for n in range(20)}) as site:
+        crawler = Crawler("shop", concurrency=1, outputs=["shop.jsonl"])
+        stuck = asyncio.Event()
+
+        @crawler.handler
+        async def every(page: Page) -> dict[str, str]:
+            if page.url.endswith("/19") and not stuck.is_set():
+                stuck.set()
+                await asyncio.sleep(60)
+            return {"url": page.url}
+
+        task = asyncio.create_task(crawler.run_async(*(f"{site.url}/{n}" for n in range(20))))
+        await stuck.wait()
+        await asyncio.sleep(0.3)  # until the others are committed
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        before = len(items())
+        report = await crawler.run_async()
+        assert (before + report.items, len(items())) == (20, 20)
+        assert before > 0
 
 
 def test_handlers_are_written_in_every_way() -> None:
@@ -314,3 +342,7 @@ def test_what_no_output_can_hold_names_its_field(value: Any) -> None:
 
 def test_numbers_in_the_text_are_the_programs() -> None:
     assert f"{MAX_LINKS:,} links" in text_of(PYTHON)
+    assert MAX_RETRY_AFTER == 3_600
+    assert "an hour at most" in section(PYTHON, "Handlers")
+    assert f"after {Settings().visit_timeout:g} seconds" in section(PYTHON, "Handlers")
+    assert f"| -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}," in section(PYTHON, "Request")
