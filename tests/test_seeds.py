@@ -87,7 +87,25 @@ def test_line_numbers_hold_beyond_the_first_chunk(tmp_path: Path) -> None:
 def test_a_file_without_a_single_valid_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"urls\.txt holds no valid URL; .*urls\.txt:1: .*has no scheme"):
         urls_of(Seeds(a_file(tmp_path, b"name,price\na,1\n")))
-    assert urls_of(Seeds(a_file(tmp_path, b""))) == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"# nothing\n\n  # yet", gzip.compress(b"# none\n"), b"\xef\xbb\xbf"]
+)
+def test_a_file_that_says_nothing_is_refused_before_the_crawl_starts(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ConfigError, match=r"urls\.txt holds no URL$"):
+        Seeds(a_file(tmp_path, data))
+
+
+def test_a_pipe_that_says_nothing_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    seeds = Seeds(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"# nothing\n",))
+    writer.start()
+    with pytest.raises(ConfigError, match=r"pipe holds no URL$"):
+        urls_of(seeds)
+    writer.join()
 
 
 @pytest.mark.parametrize(

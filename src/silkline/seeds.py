@@ -8,7 +8,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ class Seeds:
     """
 
     def __init__(self, *seeds: Seed) -> None:
-        """Raises ConfigError for a URL that is not valid and a file that is missing, unreadable or binary."""
+        """Raises ConfigError for a URL that is not valid and a file that is missing, unreadable, binary or
+        without anything in it but blank lines and comments."""
         self.invalid = 0
         self.reasons: tuple[str, ...] = ()
         self._direct: list[Request] = []
@@ -79,7 +80,9 @@ class Seeds:
                 valid += len(batch)
                 yield batch
             number += len(lines)
-        if not valid and self.invalid > invalid:
+        if not valid:
+            if self.invalid == invalid:
+                raise ConfigError(f"{name} holds no URL")
             raise ConfigError(f"{name} holds no valid URL; {self.reasons[min(known, KEPT_REASONS - 1)]}")
 
     def _batch(self, entries: Iterable[Any], where: str, before: int) -> list[Request]:
@@ -88,10 +91,8 @@ class Seeds:
         for number, entry in enumerate(entries, before + 1):
             try:
                 if isinstance(entry, str):
-                    text = entry.strip()
-                    if not text or text[0] == "#":
-                        continue
-                    batch.append(request_from_task(text) if text[0] == "{" else Request(check(text)))
+                    if not _says_nothing(text := entry.strip()):
+                        batch.append(request_from_task(text) if text[0] == "{" else Request(check(text)))
                 else:
                     batch.append(_request(entry))
             except (BadUrlError, TaskError) as error:
@@ -99,6 +100,10 @@ class Seeds:
                 if len(self.reasons) < KEPT_REASONS:
                     self.reasons += (f"{where}{number}: {error}",)
         return batch
+
+
+def _says_nothing(line: str) -> bool:
+    return not line or line[0] == "#"
 
 
 def _request(seed: object) -> Request:
@@ -120,7 +125,9 @@ def _direct(seed: str | Request) -> Request:
 def _readable(path: Path) -> Path:
     """Refuse what can be known to be no list of URLs. A pipe is left alone: what is read from it is gone."""
     if path.is_file():
-        next(_text(path), None)
+        lines = chain.from_iterable(_lines(path))
+        if all(isinstance(line, str) and _says_nothing(line.strip()) for line in lines):
+            raise ConfigError(f"{path} holds no URL")
     elif not path.exists() and path != Path("-"):
         raise ConfigError(f"{path}: no such file")
     elif path.is_dir():

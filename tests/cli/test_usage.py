@@ -13,7 +13,7 @@ from silkline.cli.options import SETTINGS
 from silkline.config import Settings
 from silkline.resolve import FIELDS, convert
 from silkline.version import __version__
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, Run
 
 URL = "http://127.0.0.1:9/"
 
@@ -64,6 +64,14 @@ def test_binary_urls_are_refused(inside: Call, tmp_path: Path) -> None:
     (tmp_path / "urls.bin").write_bytes(b"\x7fELF\x00\x01")
     done = inside("crawl", "--urls", "urls.bin")
     assert done == (2, "", "silkline: urls.bin is a binary file, not a list of URLs\n")
+
+
+def test_no_urls_are_not_a_finished_job(inside: Call, silkline: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("# later\n")
+    assert inside("crawl", "--urls", "empty.txt") == (2, "", "silkline: empty.txt holds no URL\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
+    done = silkline("crawl", "--urls", "-", "--quiet", stdin="")
+    assert (done.returncode, done.stderr) == (2, "silkline: standard input holds no URL\n")
 
 
 def test_a_traceback_is_shown_only_for_debug(inside: Call) -> None:
