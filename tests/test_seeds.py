@@ -177,6 +177,28 @@ def test_entries_of_an_iterable_are_counted_like_lines() -> None:
     assert [reason.split(":")[0] for reason in seeds.reasons] == ["seed 2", "seed 3", "seed 4"]
 
 
+def test_a_line_for_an_unknown_label_is_refused_alone_and_named(tmp_path: Path) -> None:
+    path = a_file(
+        tmp_path,
+        b'http://a/\n{"url": "http://b/", "label": "thing"}\n{"url": "http://c/", "label": "thng"}\nhttp://d/\n',
+    )
+    seeds = Seeds(path, [Request("http://e/", label="x"), "http://f/"], labels=("default", "thing"))
+    assert urls_of(seeds) == ["http://a/", "http://b/", "http://d/", "http://f/"]
+    assert seeds.invalid == 2
+    assert seeds.reasons == (
+        f"{path}:3: no handler for the label 'thng'; there are: default, thing",
+        "seed 1: no handler for the label 'x'; there are: default, thing",
+    )
+    seeds = Seeds(path, labels=("thing",))
+    assert urls_of(seeds) == ["http://b/"]
+    assert seeds.reasons[0] == f"{path}:1: no handler without a label; there are: thing"
+
+
+def test_a_direct_seed_for_an_unknown_label_is_left_to_the_router() -> None:
+    request = Request("http://a/", label="x")
+    assert list(Seeds(request, labels=("thing",))) == [[request]]
+
+
 def test_a_generator_is_read_a_batch_at_a_time() -> None:
     taken = 0
 

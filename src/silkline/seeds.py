@@ -6,7 +6,7 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import BadUrlError, ConfigError, TaskError
-from silkline.request import MAX_TASK_BYTES, Request, request_from_task
+from silkline.request import DEFAULT_LABEL, MAX_TASK_BYTES, Request, request_from_task
 from silkline.url import check
 
 Seed = str | Request | os.PathLike[str] | Iterable[str | Request]
@@ -34,15 +34,19 @@ class Seeds:
     UTF-8, or UTF-16 with a byte order mark, and may be compressed with gzip. Its invalid lines, like the
     invalid entries of an iterable, are counted and the rest goes on.
 
+    labels: what an entry of a file or an iterable may have as its label, None for any. A direct seed with
+        another one is left to whoever looks for its handler.
+
     invalid: how many entries were no valid request so far.
     reasons: where and why, for the first few of them.
     """
 
-    def __init__(self, *seeds: Seed) -> None:
+    def __init__(self, *seeds: Seed, labels: Collection[str] | None = None) -> None:
         """Raises ConfigError for a URL that is not valid and a file that is missing, unreadable, binary or
         without anything in it but blank lines and comments."""
         self.invalid = 0
         self.reasons: tuple[str, ...] = ()
+        self._labels = labels
         self._direct: list[Request] = []
         self._sources: list[Iterable[Any] | Path] = []
         for seed in seeds:
@@ -91,15 +95,25 @@ class Seeds:
         for number, entry in enumerate(entries, before + 1):
             try:
                 if isinstance(entry, str):
-                    if not _says_nothing(text := entry.strip()):
-                        batch.append(request_from_task(text) if text[0] == "{" else Request(check(text)))
+                    if _says_nothing(text := entry.strip()):
+                        continue
+                    request = request_from_task(text) if text[0] == "{" else Request(check(text))
                 else:
-                    batch.append(_request(entry))
+                    request = _request(entry)
+                if self._labels is not None and request.label not in self._labels:
+                    raise TaskError(self._unknown(request.label))
+                batch.append(request)
             except (BadUrlError, TaskError) as error:
                 self.invalid += 1
                 if len(self.reasons) < KEPT_REASONS:
                     self.reasons += (f"{where}{number}: {error}",)
         return batch
+
+    def _unknown(self, label: str) -> str:
+        known = ", ".join(sorted(self._labels or ()))
+        if label == DEFAULT_LABEL:
+            return f"no handler without a label; there are: {known}"
+        return f"no handler for the label {label!r}; there are: {known}"
 
 
 def _says_nothing(line: str) -> bool:
