@@ -90,6 +90,16 @@ def test_only_a_file_is_discarded(tmp_path: Path) -> None:
     assert (tmp_path / "folder.csv").is_dir()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place that takes no files is needed")
+@pytest.mark.parametrize("name", ["items.csv", "items.jsonl", "items.db", "new/items.csv"])
+def test_an_output_where_no_file_can_be_made_was_never_there(name: str) -> None:
+    sink = sink_for(f"/proc/{name}")
+    with pytest.raises(
+        ConfigError, match=f"^/proc/{name} cannot be created: no files can be made there; choose"
+    ):
+        sink.open(None)
+
+
 class TestDiscardOwned:
     def test_only_what_the_job_has_written_is_removed(self, tmp_path: Path) -> None:
         mine, empty, missing = (str(tmp_path / name) for name in ("mine.csv", "empty.csv", "missing.csv"))

@@ -60,7 +60,8 @@ class OutputFile:
         """The first start of a job: the file must be new or empty."""
         with told(self.shown):
             prepare(self.path, self.shown)
-            self._open(os.O_CREAT)
+            with creating(self.shown):
+                self._open(os.O_CREAT)
             found = os.fstat(self._opened)
             if found.st_size:
                 raise SinkError(foreign(self.shown))
@@ -165,7 +166,8 @@ def name_of(path: str | os.PathLike[str]) -> str:
 
 def prepare(path: str, shown: str) -> None:
     """Make the directory of an output; raise SinkError where something else than a file is in its place."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with creating(shown):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SinkError(f"{shown} is not a regular file: name a file that the items can be written to")
@@ -211,6 +213,17 @@ def told(shown: str) -> Iterator[None]:
         raise SinkError(
             f"{'disk full while writing' if full else 'cannot write'} {shown}: {error.strerror}; nothing is "
             f"lost, {'free space' if full else 'mend it'} and run the same command again"
+        ) from error
+
+
+@contextlib.contextmanager
+def creating(shown: str) -> Iterator[None]:
+    """Inside `told`: here a file that is not found is one that could not be made."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SinkError(
+            f"{shown} cannot be created: no files can be made there; choose another place"
         ) from error
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from silkline.errors import ItemError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.faultpoint import reach
-from silkline.sinks.outputfile import foreign, name_of, prepare, starting, told
+from silkline.sinks.outputfile import creating, foreign, name_of, prepare, starting, told
 from silkline.sinks.record import json_of
 
 NOTHING = "0"
@@ -61,7 +61,8 @@ class SqliteSink:
             if not size and position not in (None, NOTHING):
                 raise FileNotFoundError(self._path)
             if not size:  # of a database, closing a descriptor would end the locks that SQLite holds on it
-                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+                with creating(self._shown):
+                    os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
             if size and position is None:
                 raise SinkError(foreign(self._shown))
             self.write((), position)
