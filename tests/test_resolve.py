@@ -63,6 +63,8 @@ def test_an_empty_variable_counts_as_unset() -> None:
         ("strict", "0", False),
         ("strict", "False", False),
         ("log_level", "WARNING", "warning"),
+        ("log_level", "WARN", "warning"),
+        ("log_level", "warn", "warning"),
         ("outputs", "a.csv, b.jsonl", ("a.csv", "b.jsonl")),
         ("outputs", ["a,b.csv"], ("a,b.csv",)),
     ],
@@ -92,6 +94,8 @@ def test_values_are_read_with_their_units(name: str, text: object, value: object
         ("strict", "perhaps"),
         ("job", "a/b"),
         ("job", ""),
+        ("frontier", "job.db"),
+        ("frontier", "true"),
         ("user_agent", "a\r\nb: c"),
         ("outputs", 5),
     ],
@@ -107,8 +111,8 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_is(name: str, text: ob
 def test_the_source_of_a_bad_value_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--concurrency: concurrency must be"):
         resolve({"concurrency": "x"}, {})
-    with pytest.raises(ConfigError, match=r"^environment variable CONCURRENCY: "):
-        resolve({}, {"CONCURRENCY": "x"})
+    with pytest.raises(ConfigError, match=r"^environment variable SILKLINE_CONCURRENCY: "):
+        resolve({}, {"SILKLINE_CONCURRENCY": "x", "CONCURRENCY": "3"})
     config = tmp_path / "other.toml"
     config.write_text("concurrency = 'x'")
     with pytest.raises(ConfigError, match=r"other\.toml: concurrency must be .*, not 'x'$"):
@@ -116,7 +120,27 @@ def test_the_source_of_a_bad_value_is_named(tmp_path: Path) -> None:
 
 
 def test_a_bad_value_that_is_overruled_harms_nobody() -> None:
-    assert resolve({"delay": "1"}, {"DELAY": "other program's"}).settings.delay == 1.0
+    found = resolve({"delay": "1"}, {"DELAY": "other program's", "SILKLINE_RETRIES": "1", "RETRIES": "often"})
+    assert (found.settings.delay, found.settings.retries, found.warnings) == (1.0, 1, ())
+
+
+@pytest.mark.parametrize("name", sorted(BARE_NAMES))
+def test_a_bare_variable_of_another_program_is_warned_about_and_ignored(tmp_path: Path, name: str) -> None:
+    (tmp_path / "silkline.toml").write_text("delay = 4\n")
+    found = resolve({}, {name.upper(): "other program's"})
+    assert found.settings == Settings(delay=4.0)
+    assert found.origins[name] == ("silkline.toml" if name == "delay" else "default")
+    [warning] = found.warnings
+    assert warning.startswith(f"environment variable {name.upper()}: {name} must be ")
+    assert warning.endswith(f"ignored (if it is meant for silkline: SILKLINE_{name.upper()})")
+
+
+def test_settings_that_are_not_asked_for_are_not_even_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "silkline.toml").write_text("concurrency = 'x'\njob = 'shop'\n")
+    environ = {"SILKLINE_TIMEOUT": "x", "DELAY": "x", "FRONTIER": "memory:"}
+    found = resolve({}, environ, names=("job", "frontier"))
+    assert found.settings == Settings(job="shop", frontier="memory:")
+    assert found.warnings == ()
 
 
 @pytest.mark.parametrize(

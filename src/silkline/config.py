@@ -25,6 +25,13 @@ Name = Annotated[
     ),
 ]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n\x00]*$", description="one line of text")]
+FrontierUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(|memory:|[A-Za-z][A-Za-z0-9+.-]*://[^\r\n\x00]*)$",
+        description="memory:, or sqlite:///path/to/file.db",
+    ),
+]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -103,7 +110,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     job: Name = "spider"
-    frontier: Line = ""
+    frontier: FrontierUrl = ""
     concurrency: Workers = 64
     per_host: Workers = 8
     delay: Seconds = 0.0

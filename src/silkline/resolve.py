@@ -5,12 +5,12 @@ They are resolved once, strongest first:
 1. what the command line says;
 2. `SILKLINE_<NAME>` in the environment, such as SILKLINE_PER_HOST=4;
 3. the bare name in the environment, such as CONCURRENCY=200, for the settings in BARE_NAMES: containers are
-   tuned that way, and a variable that some other program left behind does no harm there;
+   tuned that way; a value that does not fit is another program's, and warned about;
 4. `silkline.toml` in the working directory, or the file that is named;
 5. what a spider's file sets;
 6. the default.
 
-Every value is converted and checked; a bad one names its source and what is allowed.
+Every value is converted and checked; any other bad one is an error that names its source and what is allowed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -58,6 +58,7 @@ def _kind_of(field: Any) -> Kind:
 FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 KINDS = {name: _kind_of(field.type) for name, field in FIELDS.items()}
 
+_SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn": "warning"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
@@ -87,8 +88,9 @@ def resolve(
     config: Path | None = None,
     spider: Mapping[str, Any] | None = None,
     spider_name: str = "spider file",
+    names: Collection[str] = FIELDS,
 ) -> Resolved:
-    """Resolve all settings.
+    """Resolve all settings, or only those in `names`: the others stay at their defaults, whatever is said.
 
     given: what the command line says, by setting; None where it says nothing.
     config: a TOML file that must exist; None for `silkline.toml` in the working directory, if there is one.
@@ -98,13 +100,15 @@ def resolve(
     """
     found: Found = {name: (value, spider_name) for name, value in (spider or {}).items()}
     found |= _from_toml(config)
-    found |= _from_environment(environ)
-    found |= {name: (value, option_of(name)) for name, value in given.items() if value is not None}
-    values = {name: convert(name, value, origin) for name, (value, origin) in found.items()}
+    strong = _from_environment(environ)
+    strong |= {name: (value, option_of(name)) for name, value in given.items() if value is not None}
+    bare, ignored = _from_bare_names(environ, set(names) - set(strong))
+    found |= bare | strong
+    values = {name: convert(name, value, origin) for name, (value, origin) in found.items() if name in names}
     return Resolved(
         settings=Settings(**values),
-        origins={name: found[name][1] if name in found else DEFAULT for name in FIELDS},
-        warnings=_misspelt(environ),
+        origins={name: found[name][1] if name in values else DEFAULT for name in FIELDS},
+        warnings=(*_misspelt(environ), *ignored),
     )
 
 
@@ -159,13 +163,31 @@ def redacted(text: str) -> str:
 def _from_environment(environ: Mapping[str, str]) -> Found:
     found: Found = {}
     for name in FIELDS:
-        bare = [name.upper()] if name in BARE_NAMES else []
-        for variable in (ENV_PREFIX + name.upper(), *bare):
-            # An empty variable counts as unset: that is how a compose file switches one off.
-            if value := environ.get(variable, "").strip():
-                found[name] = (value, f"environment variable {variable}")
-                break
+        variable = ENV_PREFIX + name.upper()
+        if value := _given(environ, variable):
+            found[name] = (value, f"environment variable {variable}")
     return found
+
+
+def _from_bare_names(environ: Mapping[str, str], wanted: Set[str]) -> tuple[Found, list[str]]:
+    """What can be used, and a warning for each value that cannot."""
+    found: Found = {}
+    warnings = []
+    for name in sorted(BARE_NAMES & wanted):
+        origin = f"environment variable {name.upper()}"
+        if value := _given(environ, name.upper()):
+            try:
+                convert(name, value, origin)
+            except ConfigError as error:
+                warnings.append(f"{error}; ignored (if it is meant for silkline: {ENV_PREFIX}{name.upper()})")
+            else:
+                found[name] = (value, origin)
+    return found, warnings
+
+
+def _given(environ: Mapping[str, str], variable: str) -> str:
+    """An empty variable counts as unset: that is how a compose file switches one off."""
+    return environ.get(variable, "").strip()
 
 
 def _from_toml(config: Path | None) -> Found:
@@ -210,7 +232,7 @@ def _plain(name: str, value: Any) -> Any:
     if kind.optional and text.lower() == "none":
         return None
     if kind.form == "word":
-        return {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(text.lower(), text.lower())
+        return _SYNONYMS.get(text.lower(), text.lower())
     if kind.form == "list":
         return [part.strip() for part in text.split(",") if part.strip()]
     units = {"seconds": _SECONDS, "bytes": _BYTES}.get(kind.form)
