@@ -201,8 +201,13 @@ def _from_toml(config: Path | None) -> Found:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not valid TOML: {error}") from error
+        raise ConfigError(f"{path}: is not valid TOML: {_in_words(error)}") from error
     return {_known(key, str(path)): (value, str(path)) for key, value in table.items()}
+
+
+def _in_words(error: tomllib.TOMLDecodeError) -> str:
+    """tomllib's line, which ends with where the mistake is."""
+    return str(error).replace(r"Illegal character '\n'", "a quoted text is not closed at the end of its line")
 
 
 def _known(key: str, where: str) -> str:
