@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from silkline.config import FrontierOptions
-from silkline.errors import ConfigError, JobError
+from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.frontier import MemoryFrontier, frontier_from, remove_store
 from silkline.frontier.open import options_in, outputs_in
 from tests.frontier.conftest import pages
@@ -124,7 +124,8 @@ class TestLookingIntoAStore:
             file.seek(4096)
             file.write(b"\xff" * (path.stat().st_size - 4096))
         assert outputs_in(url) == frozenset()
-        assert options_in(url) is None
+        with pytest.raises(FrontierError, match="start over with --fresh"):
+            options_in(url)
         remove_store(url, "spider")
         assert os.listdir(tmp_path) == []
 

@@ -14,8 +14,7 @@ from typer import Option, echo
 
 from silkline import protocols
 from silkline.cli.options import Config, with_debug
-from silkline.cli.store import job_settings, with_frontier
-from silkline.config import Settings
+from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
 from silkline.outcome import DeadLetter
@@ -78,7 +77,7 @@ def list_letters(
         newest = sorted(itertools.chain(*found), key=lambda letter: -letter.at)
         return newest[:limit], sum((await opened.dead_causes()).values())
 
-    letters, total = with_frontier(job_settings(job, frontier, config), read)
+    letters, total = with_frontier(one_store(job, frontier, config), read)
     for letter in letters:
         echo(msgspec.json.encode(letter) if as_json else _line(letter))
     if total > len(letters):
@@ -91,7 +90,7 @@ def list_letters(
 @with_debug
 def stats(job: Job = None, frontier: Frontier = None, as_json: AsJson = False, config: Config = None) -> int:
     """Count dead letters by cause."""
-    causes = with_frontier(job_settings(job, frontier, config), lambda opened: opened.dead_causes())
+    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_causes())
     ordered = dict(figures.causes(causes))
     if as_json:
         echo(msgspec.json.encode(ordered))
@@ -112,7 +111,7 @@ def resend(
 ) -> int:
     """Put dead letters back to be visited; the next run of the job does it."""
     number = _each_host(
-        job_settings(job, frontier, config),
+        one_store(job, frontier, config),
         host,
         limit,
         lambda opened, key, left: opened.resend(cause=cause, host=key, limit=left),
@@ -132,14 +131,14 @@ def drop(
     config: Config = None,
 ) -> int:
     """Forget dead letters for good; their URLs count as done."""
-    settings = job_settings(job, frontier, config)
+    store = one_store(job, frontier, config)
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigError("what is dropped is gone for good: add --yes to say that you mean it")
-        if not typer.confirm(f"Forget these dead letters of {settings.job} for good?"):
+        if not typer.confirm(f"Forget these dead letters of {store.job} for good?"):
             return 0
     number = _each_host(
-        settings, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
+        store, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
     )
     echo(f"{number:,} dropped" if number else "no such dead letters")
     return 0
@@ -148,7 +147,7 @@ def drop(
 Verb = Callable[[protocols.Frontier, str | None, int | None], Awaitable[int]]
 
 
-def _each_host(settings: Settings, host: str | None, limit: int | None, verb: Verb) -> int:
+def _each_host(store: Store, host: str | None, limit: int | None, verb: Verb) -> int:
     """Apply the verb to the host under each of its keys; returns how many letters it was about."""
 
     async def apply(opened: protocols.Frontier) -> int:
@@ -157,7 +156,7 @@ def _each_host(settings: Settings, host: str | None, limit: int | None, verb: Ve
             number += await verb(opened, key, None if limit is None else limit - number)
         return number
 
-    return with_frontier(settings, apply)
+    return with_frontier(store, apply)
 
 
 def _keys(host: str | None) -> list[str | None]:

@@ -62,11 +62,12 @@ def run(
     """
     from silkline.cli.load import crawler_from
     from silkline.cli.show import conduct, settings_table, warn
-    from silkline.cli.store import begun
+    from silkline.cli.store import begun, with_job_of_frontier
 
     path, _, variable = (spider, "", "") if Path(spider).exists() else spider.partition(":")
     crawler = crawler_from(Path(path), name or variable or None)
     resolved = resolve(given, os.environ, config=config, spider=_changed(crawler.settings), spider_name=path)
+    resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
     if show_config:
         echo(settings_table(resolved))

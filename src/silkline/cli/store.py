@@ -1,4 +1,4 @@
-"""A job's frontier, for the commands that look at it without crawling."""
+"""The frontiers of jobs, for the commands that look at one without crawling."""
 
 from __future__ import annotations
 
@@ -7,46 +7,83 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from silkline.config import Settings
-from silkline.errors import ConfigError
+import msgspec
+from typer import echo
+
+from silkline.config import FrontierOptions, Settings
+from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.protocols import Frontier
-from silkline.resolve import DEFAULT, resolve
+from silkline.resolve import DEFAULT, Resolved, resolve
 
 T = TypeVar("T")
+
+FOLDER = Path(".silkline")
+NAMING = "name it with --job NAME, or --frontier URL"
+
+
+class Store(msgspec.Struct, frozen=True):
+    """A job that exists. options: its name, and the limits that its last crawl had: looking changes none."""
+
+    url: str
+    options: FrontierOptions
+
+    @property
+    def job(self) -> str:
+        return self.options.job
 
 
 def begun(settings: Settings) -> bool:
     """Whether the job has a store; memory never outlives its process."""
-    path = _path_of(settings.frontier_url)
+    from silkline.frontier.open import store_file
+
+    path = store_file(settings.frontier_url)
     return path is not None and path.exists()
 
 
-def job_settings(job: str | None, frontier: str | None, config: Path | None) -> Settings:
-    """The settings of a job that exists; if none is named, of the only one in the working directory.
+def stores(job: str | None, frontier: str | None, config: Path | None) -> list[Store]:
+    """The job that is named, or the one that the named frontier keeps; where none is named, all that are
+    in the working directory.
 
-    Raises ConfigError where there is no such job, and creates nothing.
+    No other setting is looked at. Raises ConfigError where there is no such job, and creates nothing.
     """
-    resolved = resolve({"job": job, "frontier": frontier}, os.environ, config=config)
+    names = ("job", "frontier")
+    resolved = resolve({"job": job, "frontier": frontier}, os.environ, config=config, names=names)
     settings = resolved.settings
-    if resolved.origins["job"] == DEFAULT and not begun(settings) and not settings.frontier:
-        known = sorted(path.stem for path in Path(".silkline").glob("*.db"))
-        if len(known) != 1:
-            listed = f"there are: {', '.join(known)}" if known else "there is none in .silkline/"
-            raise ConfigError(f"which job? {listed}; name it with --job NAME, or --frontier URL")
-        settings = resolved.having("job", known[0], "the only one").settings
-    if not begun(settings):
-        raise ConfigError(f"there is no job {settings.job!r}: {settings.frontier_url} does not exist")
-    return settings
+    if settings.frontier or resolved.origins["job"] != DEFAULT:
+        return [_store_of(settings, named=settings.job if job or not settings.frontier else None)]
+    found = _kept_here()
+    if not found:
+        raise ConfigError(f"which job? there is none in {FOLDER}/; {NAMING}")
+    return found
 
 
-def with_frontier(settings: Settings, work: Callable[[Frontier], Awaitable[T]]) -> T:
+def one_store(job: str | None, frontier: str | None, config: Path | None) -> Store:
+    """The same where there must be one only."""
+    found = stores(job, frontier, config)
+    if len(found) > 1:
+        raise ConfigError(f"which job? there are: {', '.join(store.job for store in found)}; {NAMING}")
+    return found[0]
+
+
+def with_job_of_frontier(resolved: Resolved) -> Resolved:
+    """Where a frontier is named and no job, the job is the one that it keeps, unless it is to start over."""
+    from silkline.frontier.open import options_in
+
+    settings = resolved.settings
+    if resolved.origins["job"] != DEFAULT or not settings.frontier or settings.fresh:
+        return resolved
+    kept = options_in(settings.frontier)
+    return resolved if kept is None else resolved.having("job", kept.job, "kept in the frontier")
+
+
+def with_frontier(store: Store, work: Callable[[Frontier], Awaitable[T]]) -> T:
     """Open the job's frontier, do one thing with it, close it."""
     import asyncio
 
     from silkline.frontier.open import frontier_from
 
     async def opened() -> T:
-        frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+        frontier = frontier_from(store.url, store.options)
         await frontier.open()
         try:
             return await work(frontier)
@@ -56,6 +93,35 @@ def with_frontier(settings: Settings, work: Callable[[Frontier], Awaitable[T]]) 
     return asyncio.run(opened())
 
 
-def _path_of(url: str) -> Path | None:
-    scheme, _, path = url.partition(":///")
-    return Path(path) if scheme == "sqlite" and path else None
+def _store_of(settings: Settings, named: str | None) -> Store:
+    """named: the job that it must be; None for whichever it is."""
+    from silkline.frontier.open import options_in
+
+    url = settings.frontier_url
+    kept = options_in(url)
+    if kept is not None:
+        return Store(url, kept if named is None else msgspec.structs.replace(kept, job=named))
+    which = "no job" if named is None else f"no job {named!r}"
+    if url == "memory:":
+        raise ConfigError(f"there is {which}: memory: keeps nothing")
+    raise ConfigError(f"there is {which}: {url} {'is empty' if begun(settings) else 'does not exist'}")
+
+
+def _kept_here() -> list[Store]:
+    """The jobs in the working directory. What else lies in their folder is passed over: other files, and
+    copies, whose name is not their job's."""
+    from silkline.frontier.open import options_in
+
+    found = []
+    for path in sorted(FOLDER.glob("*.db")):
+        url = Settings(job=path.stem).frontier_url
+        try:
+            kept = options_in(url)
+        except JobError:
+            continue
+        except FrontierError as error:
+            echo(f"silkline: warning: {error}", err=True)
+            continue
+        if kept is not None and kept.job == path.stem:
+            found.append(Store(url, kept))
+    return found

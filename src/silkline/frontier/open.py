@@ -43,16 +43,20 @@ def outputs_in(url: str) -> frozenset[str]:
 
     Raises JobError for a file that is no frontier.
     """
-    return frozenset(_looked_up(url, sqlite_reads.positions) or ())
+    try:
+        return frozenset(_looked_up(url, sqlite_reads.positions) or ())
+    except FrontierError as error:
+        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
+            return frozenset()
+        raise
 
 
 def options_in(url: str) -> FrontierOptions | None:
     """The job that is kept there, with the limits that it was opened with last; the rest are defaults.
 
-    None for memory, for a file that does not exist or holds no job yet, and for one that is too damaged to
-    tell. Changes nothing.
+    None for memory, for a file that does not exist, and for one that holds no job yet. Changes nothing.
 
-    Raises JobError for a file that is no frontier.
+    Raises JobError for a file that is no frontier, FrontierError for a damaged one.
     """
     row = _looked_up(url, lambda database: database.row("SELECT job, per_host, delay FROM meta"))
     return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2])
@@ -66,10 +70,6 @@ def _looked_up(url: str, look: Callable[[Database], T]) -> T | None:
     database = open_reader(path)
     try:
         return look(database) if database.row("PRAGMA user_version") != (0,) else None
-    except FrontierError as error:
-        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
-            return None
-        raise
     finally:
         database.close()
 
@@ -86,12 +86,8 @@ def remove_store(url: str, job: str | None = None) -> None:
         return
     if path.exists():
         refuse_foreign_file(path)
-        kept = options_in(url)
-        if job is not None and kept is not None and kept.job != job:
-            raise JobError(
-                f"{path} belongs to the job {kept.job!r}, not {job!r}, and will not be removed: "
-                "give that name with --job, or choose another file with --frontier"
-            )
+        if job is not None:
+            _refuse_other_job(url, job)
     remove_locks(path)
     try:
         # The log first: without its file it means nothing, and a new file must not find it.
@@ -99,6 +95,18 @@ def remove_store(url: str, job: str | None = None) -> None:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot remove {path}: {error.strerror}; check its permissions") from error
+
+
+def _refuse_other_job(url: str, job: str) -> None:
+    try:
+        kept = options_in(url)
+    except FrontierError:
+        return  # too damaged to tell: starting over is what helps
+    if kept is not None and kept.job != job:
+        raise JobError(
+            f"{store_file(url)} belongs to the job {kept.job!r}, not {job!r}, and will not be removed: "
+            "give that name with --job, or choose another file with --frontier"
+        )
 
 
 def _path(url: str) -> Path:

@@ -1,0 +1,117 @@
+"""Which job `status` and `dead` are about, and what they leave alone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+from tests.site import Site
+
+
+@pytest.fixture
+def two_jobs(inside: Call, shop: Site) -> Site:
+    """Job "one" is done; "second" has six things to go and a dead letter."""
+    assert inside("crawl", f"{shop.url}/thing/1a", "--job", "one", "--quiet").returncode == 0
+    seeds = [f"{shop.url}/gone", *(f"{shop.url}/thing/{n}{x}" for n in (1, 2, 3) for x in "ab")]
+    done = inside("crawl", *seeds, "--job", "second", "--quiet", "--concurrency", "1", "--max-pages", "1")
+    assert done.returncode == 0
+    return shop
+
+
+def test_several_jobs_are_listed_where_none_is_named(inside: Call, two_jobs: Site, tmp_path: Path) -> None:
+    (tmp_path / ".silkline" / "notes.db").write_text("no frontier " * 100)
+    (tmp_path / ".silkline" / "copy.db").write_bytes((tmp_path / ".silkline" / "one.db").read_bytes())
+    done = inside("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["job", "waiting", "delayed", "leased", "done", "dead"],
+        ["one", "0", "0", "0", "1", "0"],
+        ["second", "6", "0", "0", "0", "1"],
+    ]
+    listed = [json.loads(line) for line in inside("status", "--json").stdout.splitlines()]
+    assert [(job["job"], job["waiting"], job["dead"]) for job in listed] == [("one", 0, 0), ("second", 6, 1)]
+    assert inside("status", "--job", "one").stdout.split()[:3] == ["one", "0", "waiting"]
+
+
+def test_a_damaged_job_hides_none_of_the_others(inside: Call, two_jobs: Site, tmp_path: Path) -> None:
+    path = tmp_path / ".silkline" / "one.db"
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    done = inside("status")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "second")
+    assert "one.db failed: database disk image is malformed" in done.stderr
+
+
+def test_a_frontier_alone_names_its_job(inside: Call, two_jobs: Site, tmp_path: Path) -> None:
+    (tmp_path / ".silkline" / "second.db").rename(tmp_path / "x.db")
+    assert inside("status", "--frontier", "sqlite:///x.db").stdout.split()[:3] == ["second", "6", "waiting"]
+    assert inside("dead", "stats", "--frontier", "sqlite:///x.db").stdout.split() == (
+        ["1", "http_404", "1", "all"]
+    )
+    other = inside("status", "--frontier", "sqlite:///x.db", "--job", "third")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "x.db belongs to the job 'second', not 'third'" in other.stderr
+
+
+def test_a_spider_without_a_name_goes_on_with_the_job_of_the_frontier(
+    inside: Call, two_jobs: Site, tmp_path: Path
+) -> None:
+    (tmp_path / ".silkline" / "second.db").rename(tmp_path / "x.db")
+    spider = tmp_path / "spider.py"
+    spider.write_text("import silkline\ncrawler = silkline.Crawler()\ncrawler.handler(lambda page: [])\n")
+    done = inside("run", "spider.py", "--frontier", "sqlite:///x.db")
+    assert done.returncode == 0, done.stderr
+    assert inside("status", "--frontier", "sqlite:///x.db", "--json").stdout.startswith(
+        '{"job":"second","waiting":0,"delayed":0,"leased":0,"done":6,"dead":1}'
+    )
+    spider.write_text(
+        "import silkline\ncrawler = silkline.Crawler('other')\ncrawler.handler(lambda page: [])\n"
+    )
+    refused = inside("run", "spider.py", "--frontier", "sqlite:///x.db")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "belongs to the job 'second', not 'other'" in refused.stderr
+
+
+def test_an_empty_frontier_file_stays_empty(inside: Call, tmp_path: Path) -> None:
+    (tmp_path / "x.db").touch()
+    done = inside("status", "--frontier", "sqlite:///x.db")
+    assert done == (2, "", "silkline: there is no job: sqlite:///x.db is empty\n")
+    assert (tmp_path / "x.db").stat().st_size == 0
+
+
+def test_settings_of_a_crawl_are_not_looked_at(
+    inside: Call, two_jobs: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIMEOUT", "another program's")
+    monkeypatch.setenv("LOG_LEVEL", "5")
+    monkeypatch.setenv("SILKLINE_DELAY", "some")
+    (tmp_path / "silkline.toml").write_text("retries = 'many'\n")
+    for words in (["status"], ["dead", "list", "--job", "second"]):
+        done = inside(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_bare_variable_that_does_not_fit_is_warned_about(
+    inside: Call, shop: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIMEOUT", "another program's")
+    done = inside("crawl", f"{shop.url}/thing/1a")
+    assert done.returncode == 0, done.stderr
+    assert "silkline: warning: environment variable TIMEOUT: timeout must be seconds" in done.stderr
+    monkeypatch.setenv("SILKLINE_TIMEOUT", "long")
+    assert inside("crawl", f"{shop.url}/thing/1a").returncode == 2
+
+
+def test_looking_leaves_the_limits_of_the_crawl_alone(inside: Call, shop: Site, tmp_path: Path) -> None:
+    crawl = ["crawl", f"{shop.url}/gone", "--job", "slow", "--delay", "7", "--per-host", "2", "--quiet"]
+    assert inside(*crawl).returncode == 0
+    for words in (["status"], ["dead", "stats"], ["dead", "resend"]):
+        assert inside(*words).returncode == 0
+    with closing(sqlite3.connect(tmp_path / ".silkline" / "slow.db")) as db:
+        assert db.execute("SELECT per_host, delay FROM meta").fetchone() == (2, 7.0)
