@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, clean_environment, command
 from tests.site import Site
 
 
@@ -64,6 +68,35 @@ def test_dropping_asks_first_and_can_be_limited_to_a_host(inside: Call, broken_s
     assert "7 dropped" in inside("dead", "drop", "--yes", "--host", broken_shop.url).stdout
     gone = inside("dead", "list")
     assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "no dead letters\n")
+
+
+def test_a_question_without_an_answer_drops_nothing_and_names_the_option(
+    inside: Call, broken_shop: Site, tmp_path: Path
+) -> None:
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+        command("dead", "drop"),
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdin=terminal,
+        stderr=terminal,
+        stdout=subprocess.PIPE,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while b"[y/N]" not in shown:
+            shown += os.read(ours, 1_000)
+        os.write(ours, b"\x04")  # Ctrl-D
+        with contextlib.suppress(OSError):  # how the end of a terminal reads on Linux
+            while more := os.read(ours, 1_000):
+                shown += more
+        os.close(ours)
+        assert process.wait(30) == 2
+        assert process.stdout
+        assert process.stdout.read().strip() == b""
+    assert b"Forget these dead letters of shop for good?" in shown
+    assert b"nobody was there to ask: add --yes" in shown
+    assert inside("dead", "stats").stdout.split()[0] == "7"
 
 
 def test_of_several_jobs_one_must_be_named(inside: Call, shop: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,16 +132,26 @@ def drop(
 ) -> int:
     """Forget dead letters for good; their URLs count as done."""
     store = one_store(job, frontier, config)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise ConfigError("what is dropped is gone for good: add --yes to say that you mean it")
-        if not typer.confirm(f"Forget these dead letters of {store.job} for good?"):
-            return 0
+    if not (yes or _agreed(f"Forget these dead letters of {store.job} for good?")):
+        return 0
     number = _each_host(
         store, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
     )
     echo(f"{number:,} dropped" if number else "no such dead letters")
     return 0
+
+
+def _agreed(question: str) -> bool:
+    """Raises ConfigError where there is nobody to ask, or no answer."""
+    unanswered = ConfigError("what is dropped is gone for good, and nobody was there to ask: add --yes")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise unanswered
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            raise unanswered from error
+        raise
 
 
 Verb = Callable[[protocols.Frontier, str | None, int | None], Awaitable[int]]
