@@ -59,6 +59,20 @@ def test_dead_letters_are_listed_counted_and_resent(inside: Call, broken_shop: S
     assert broken_shop.hits.total() == hits + 5
 
 
+def test_of_an_error_in_a_handler_its_first_line_is_listed(inside: Call, shop: Site, tmp_path: Path) -> None:
+    (tmp_path / "spider.py").write_text(
+        "import silkline\ncrawler = silkline.Crawler('broken')\n\n"
+        "@crawler.handler\ndef page(page):\n    return {}['price']\n"
+    )
+    assert inside("run", "spider.py", f"{shop.url}/", "--quiet").returncode == 0
+    listed = inside("dead", "list")
+    assert listed.stdout.endswith(f"  handler  1x  {shop.url}/  KeyError: 'price'\n")
+    assert listed.stderr == "with --json the errors have their tracebacks\n"
+    letter = inside("dead", "list", "--json")
+    assert 'spider.py\\", line 6, in page' in letter.stdout
+    assert letter.stderr == ""
+
+
 def test_dropping_asks_first_and_can_be_limited_to_a_host(inside: Call, broken_shop: Site) -> None:
     refused = inside("dead", "drop")
     assert refused.returncode == 2

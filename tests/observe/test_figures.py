@@ -55,3 +55,16 @@ def test_one_line_is_one_printable_line(text: str) -> None:
     line = figures.one_line(text, limit=50)
     assert len(line) <= 50
     assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("HTTP status 404", "HTTP status 404"),
+        ("KeyError: 'a'\nTraceback (most recent call last):\n  File ...\nKeyError: 'a'\n", "KeyError: 'a'"),
+        ("Traceback (most recent call last):\n  File ...\nOSError: gone\n", "OSError: gone"),
+        ("", ""),
+    ],
+)
+def test_of_an_error_with_its_traceback_the_headline_says_what_went_wrong(error: str, line: str) -> None:
+    assert figures.headline(error) == line

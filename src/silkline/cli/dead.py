@@ -80,6 +80,8 @@ def list_letters(
     letters, total = with_frontier(one_store(job, frontier, config), read)
     for letter in letters:
         echo(msgspec.json.encode(letter) if as_json else _line(letter))
+    if not as_json and any("\n" in letter.error.strip() for letter in letters):
+        echo("with --json the errors have their tracebacks", err=True)
     if total > len(letters):
         echo(f"{len(letters)} of {total} dead letters", err=True)
     elif not letters:
@@ -186,5 +188,5 @@ def _line(letter: DeadLetter) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(letter.at))
     return (
         f"{when}  {letter.cause}  {letter.deliveries}x  {figures.one_line(letter.request.url)}"
-        f"  {figures.one_line(letter.error, 200)}"
+        f"  {figures.one_line(figures.headline(letter.error), 200)}"
     )

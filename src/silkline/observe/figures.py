@@ -68,3 +68,9 @@ def printable(text: str) -> str:
 def one_line(text: str, limit: int = 500) -> str:
     """Printable, and not so long that it fills the screen."""
     return printable(text if len(text) <= limit else text[: limit - 1] + "…").strip()
+
+
+def headline(error: str) -> str:
+    """Of an error, with or without its traceback, the line that says what went wrong."""
+    lines = error.strip().splitlines() or [""]
+    return lines[-1 if lines[0].startswith("Traceback") else 0]

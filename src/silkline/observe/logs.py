@@ -113,10 +113,8 @@ class LogHook:
 
 def _error(text: str) -> dict[str, str]:
     """One line as `error`; where a traceback comes with it, all of it as `exception`."""
-    lines = text.strip().splitlines() or [""]
-    if len(lines) == 1:
-        return {"error": lines[0]}
-    return {"error": lines[-1 if lines[0].startswith("Traceback") else 0], "exception": text.strip()}
+    line, whole = figures.headline(text), text.strip()
+    return {"error": line} if line == whole else {"error": line, "exception": whole}
 
 
 def _file_handler(path: str) -> logging.Handler:
