@@ -14,7 +14,7 @@ from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.session import Plan, Session, outputs_of
 from silkline.errors import ConfigError, FatalError
-from silkline.frontier.open import remove_store
+from silkline.frontier.open import outputs_in, remove_store
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
@@ -23,7 +23,7 @@ from silkline.request import DEFAULT_LABEL
 from silkline.resolve import settings_from
 from silkline.router import Handler, Router
 from silkline.seeds import Seed, Seeds
-from silkline.sinks.choose import discard
+from silkline.sinks.choose import discard_owned, refuse_foreign
 
 H = TypeVar("H", bound=Handler)
 Watch = Callable[[Snapshot], None]
@@ -53,8 +53,8 @@ class Crawler:
         definition: str = "",
         **settings: Any,
     ) -> None:
-        self.given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
-        self.settings = settings_from(self.given, "Crawler(...)")
+        given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
+        self.settings = settings_from(given, "Crawler(...)")
         self.router = Router()
         self._sinks = tuple(sinks)
         self._fetcher = fetcher
@@ -102,7 +102,7 @@ class Crawler:
                 "write `await crawler.run_async(...)` there"
             )
         settings = self._settings(overrides)
-        plan = self._plan(settings, seeds, signals=True)
+        plan = self._plan(settings, seeds, owns_process=True)
         with View(settings, watch) as view:
             if settings.processes == 1:
                 report = _report(settings, [_run(Session(plan, _alone(view.update)).run())])
@@ -118,7 +118,7 @@ class Crawler:
         settings = self._settings(overrides)
         if settings.processes != 1:
             raise ConfigError("run_async works in this process alone; use run() for processes > 1")
-        plan = self._plan(settings, seeds, signals=False)
+        plan = self._plan(settings, seeds, owns_process=False)
         return _report(settings, [await Session(plan, _alone(watch or _ignore)).run()])
 
     def _settings(self, overrides: dict[str, Any]) -> Settings:
@@ -127,27 +127,31 @@ class Crawler:
             raise ConfigError("frontier memory: is for one process; use sqlite:///path with processes > 1")
         return settings
 
-    def _plan(self, settings: Settings, seeds: Sequence[Seed], *, signals: bool) -> Plan:
+    def _plan(self, settings: Settings, seeds: Sequence[Seed], *, owns_process: bool) -> Plan:
         if not self.router.labels:
             raise ConfigError("this crawler has no handler; write one with @crawler.handler")
         plan = Plan(
             settings=settings,
             router=self.router,
-            seeds=Seeds(*seeds),
+            seeds=Seeds(*seeds, labels=self.router.labels),
             fetcher=self._fetcher,
             middleware=self._middleware,
             hooks=self._hooks,
             columns=self._columns,
             extra_sinks=self._sinks,
             definition=self._definition,
-            signals=signals,
-            console=signals and not settings.quiet and sys.stderr is not None and not sys.stderr.isatty(),
+            owns_process=owns_process,
+            console=owns_process
+            and not settings.quiet
+            and sys.stderr is not None
+            and not sys.stderr.isatty(),
         )
         outputs_of(plan)  # refused before --fresh removes anything
         if settings.fresh:
-            remove_store(settings.frontier_url)
-            for path in settings.outputs:
-                discard(path)
+            owned = None if settings.frontier_url == "memory:" else outputs_in(settings.frontier_url)
+            refuse_foreign(settings.outputs, owned)
+            remove_store(settings.frontier_url, settings.job)
+            discard_owned(settings.outputs, owned)
         return plan
 
 

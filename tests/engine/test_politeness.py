@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -47,6 +48,48 @@ def test_a_delay_spaces_the_starts(frontier: str) -> None:
     # What the server sees is the start plus connection jitter: no gap may be much shorter.
     assert starts[-1] - starts[0] >= 7 * 0.2 - 0.1
     assert min(gaps) > 0.1
+
+
+def test_a_delay_is_kept_by_a_worker_that_falls_behind(frontier: str) -> None:
+    starts: list[float] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        starts.append(time.monotonic())
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({f"/{n}": answer for n in range(5)}) as site:
+        crawler = Crawler("job", frontier=frontier, quiet=True, delay=0.3)
+        # The first page keeps the event loop for itself until the next ones are overdue.
+        crawler.handler(lambda page: time.sleep(1.0) if page.url.endswith("/0") else None)
+        crawler.run([f"{site.url}/{n}" for n in range(5)])
+    assert min(later - earlier for earlier, later in pairwise(starts)) > 0.2
+
+
+def test_a_page_that_comes_while_leases_are_given_back_is_committed(frontier: str) -> None:
+    """Its link is visited at once, not when the next outcome comes."""
+
+    async def busy(request: web.Request) -> web.Response:
+        return web.Response(status=429, headers={"Retry-After": "4"})
+
+    async def slow(request: web.Request) -> web.Response:
+        await asyncio.sleep(0.01 * int(request.path.rpartition("-")[2]))
+        return web.Response(text='<a href="/next">', content_type="text/html")
+
+    pages: dict[str, Any] = {f"/busy-{n}": busy for n in range(8)}
+    with Site(pages) as limited, Site({f"/slow-{n}": slow for n in range(12)} | {"/next": "x"}) as other:
+        seen: dict[str, float] = {}
+        crawler = Crawler("job", frontier=frontier, quiet=True, retries=1)
+
+        @crawler.handler
+        def note(page: Any) -> Any:
+            seen[page.url] = time.monotonic()
+            yield page.follow("a")
+
+        crawler.run(
+            [f"{limited.url}/busy-{n}" for n in range(8)], [f"{other.url}/slow-{n}" for n in range(12)]
+        )
+    last = max(at for url, at in seen.items() if "slow" in url)
+    assert seen[f"{other.url}/next"] - last < 1.0
 
 
 def test_retry_after_blocks_the_host_and_wins_over_the_backoff(frontier: str) -> None:
@@ -103,8 +146,8 @@ def test_one_hanging_host_leaves_the_throughput_of_the_others(frontier: str) -> 
         seeds = [f"{host.url}/{n}" for n in range(150) for host in hosts]
         slow = [f"{hanging.url}/{n}" for n in range(8)]
         # A pair at a time, as the machine's speed drifts; what the others do to it only ever slows a run.
-        shares = []
-        while len(shares) < 5 and max(shares, default=0.0) < 0.9:
+        shares: list[float] = []
+        while len(shares) < 7 and (not shares or median(shares) < 0.9):
             alone = rate(seeds, [], f"a{len(shares)}")
             shares.append(rate(seeds, slow, f"b{len(shares)}") / alone)
-    assert max(shares) >= 0.9, shares
+    assert median(shares) >= 0.9, shares

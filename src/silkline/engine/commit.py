@@ -77,6 +77,9 @@ class Committer:
     async def flush(self) -> None:
         """Commit everything that is pending now. On failure it is pending still."""
         async with self._committing:
+            # First, so that what arrives in one of the waits below is committed in the next round.
+            self._arrived.clear()
+            self._full.clear()
             while self._pending:
                 group = self._pending[: 4 * GROUP]
                 committed = await self._frontier.commit(group, self._deliver)
@@ -85,8 +88,6 @@ class Committer:
             if self._withdrawn:
                 tokens, self._withdrawn = self._withdrawn, []
                 await self._frontier.release(tokens)
-            self._arrived.clear()
-            self._full.clear()
 
     def _settle(self, group: Sequence[Outcome], committed: Committed) -> None:
         self._held.forget([outcome.lease.token for outcome in group])

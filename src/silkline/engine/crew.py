@@ -9,6 +9,7 @@ A worker that dies is not replaced: the others take its pages over as soon as th
 from __future__ import annotations
 
 import multiprocessing
+import select
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -69,8 +70,8 @@ class Crew:
     def run(self) -> list[Ending]:
         """Until every worker has ended, oldest ending first. Raises what stopped a worker."""
         context = multiprocessing.get_context("fork")
-        seeding = context.Event()
-        seeding.set()
+        # Without a lock: a worker that is killed while it holds one would stop all the others for ever.
+        seeding = context.RawValue("b", 1)
         for index in range(self._count):
             ours, theirs = context.Pipe(duplex=False)
             process: BaseProcess = context.Process(
@@ -97,7 +98,7 @@ class Crew:
                 assert isinstance(connection, Connection)
                 try:
                     self._received(connection, msgspec.msgpack.decode(connection.recv_bytes(), type=_Frame))
-                except EOFError:
+                except (EOFError, OSError):  # gone, perhaps in the middle of a frame
                     self._gone(connection, seeding)
             if self._latest:
                 self._watch(merge(list(self._latest.values())))
@@ -122,7 +123,7 @@ class Crew:
         code = process.exitcode or 0
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         self._killed.append(f"worker {process.name} died ({how})")
-        if process.name == "silkline-0" and seeding.is_set():
+        if process.name == "silkline-0" and seeding.value:
             # Nobody else reads the seeds: without this the others would wait for ever.
             self._endings.append(
                 Ending("error", error=f"{self._killed[-1]} while reading the seeds; run again", code=3)
@@ -167,18 +168,24 @@ def _child(
     def send(frame: _Frame) -> None:
         connection.send_bytes(msgspec.msgpack.encode(frame))
 
-    seat = Seat(
-        index=index,
-        publish=lambda snapshot: send(_Frame(snapshot=snapshot)),
-        seeding=seeding.is_set,
-        seeded=seeding.clear,
-    )
+    def publish(snapshot: Snapshot) -> None:
+        # Left out while the parent does not read (stopped, or held up by its own output): a full pipe
+        # would block the event loop, and with it the heartbeats.
+        if select.select((), (connection,), (), 0)[1]:
+            send(_Frame(snapshot=snapshot))
+
+    def seeded() -> None:
+        seeding.value = 0
+
+    seat = Seat(index=index, publish=publish, seeding=lambda: bool(seeding.value), seeded=seeded)
     try:
         ending = body(seat)
     except ConfigError as error:
         ending = Ending("error", error=str(error), code=2)
     except SilklineError as error:
         ending = Ending("error", error=str(error), code=3)
+    except KeyboardInterrupt:  # a second signal, into a handler that never lets go
+        ending = Ending("interrupted")
     with suppress(OSError):
         send(_Frame(ending=ending))
     connection.close()

@@ -73,9 +73,11 @@ class Effects:
 
     def take(self, value: object) -> None:
         """One thing that a handler yielded: None, a Request, a Follow, a list of such things, or an item."""
-        if value is None:
+        if type(value) is dict:
+            self.items.append(value)
+        elif value is None:
             return
-        if isinstance(value, Follow):
+        elif isinstance(value, Follow):
             if self._rules.too_deep(self._depth):
                 self.dropped += len(value)
             else:

@@ -13,6 +13,9 @@ from silkline.protocols import Frontier, Hook
 PREFETCH = 2
 """Leases that wait in the local queue, as a multiple of the concurrency."""
 
+MAX_REMEMBERED = 10_000
+"""Hosts whose last start is remembered, before those that are due again are forgotten."""
+
 MAX_SLEEP = 0.25
 """Seconds after which an idle leaser looks again even if nothing woke it: other processes may have
 added or committed. Four small queries a second are no hot polling."""
@@ -21,8 +24,10 @@ added or committed. Four small queries a second are no hot polling."""
 class Held:
     """Every lease that this worker has not finished: ready, not yet due, in flight or to be committed."""
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, delay: float = 0.0) -> None:
         self.concurrency = concurrency
+        self._delay = delay
+        self._next_start: dict[str, float] = {}
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
         self.asking = False
         self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
@@ -64,7 +69,24 @@ class Held:
     def in_flight(self) -> int:
         return len(self._began)
 
+    def too_early(self, lease: Lease) -> bool:
+        """Whether the host's last visit here began less than its delay ago; then the lease comes again.
+
+        The frontier has spaced the leases, but one that a busy worker started late must not be followed
+        at once by the next.
+        """
+        wait = self._next_start.get(lease.host, 0.0) - monotonic() if self._delay else 0.0
+        if wait <= 0.0:
+            return False
+        self._timers[lease.token] = asyncio.get_running_loop().call_later(wait, self._due, lease)
+        return True
+
     def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
+        if self._delay:
+            now = monotonic()
+            if len(self._next_start) > MAX_REMEMBERED:
+                self._next_start = {host: at for host, at in self._next_start.items() if at > now}
+            self._next_start[lease.host] = now + self._delay
         self._began[lease.token] = (monotonic(), task)
         self.idle.clear()
 

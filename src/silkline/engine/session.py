@@ -43,7 +43,8 @@ class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
     fetcher: the user's own, or None for HttpFetcher. definition: what the crawl is, as one line; a resume
-    with another one is worth a warning. signals: SIGINT and SIGTERM stop it. console: also log to stderr.
+    with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM and tune the
+    interpreter. console: also log to stderr.
     """
 
     settings: Settings
@@ -55,7 +56,7 @@ class Plan(msgspec.Struct, frozen=True):
     columns: Sequence[str] | None = None
     extra_sinks: Sequence[Sink] = ()
     definition: str = ""
-    signals: bool = True
+    owns_process: bool = True
     console: bool = False
 
 
@@ -84,14 +85,15 @@ class Session:
         settings = self._plan.settings
         async with AsyncExitStack() as opened:
             opened.callback(close_log, self._logger)
-            opened.callback(sys.setswitchinterval, sys.getswitchinterval())
-            sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
+            if self._plan.owns_process:
+                opened.callback(sys.setswitchinterval, sys.getswitchinterval())
+                sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
             sinks = outputs_of(self._plan)
+            for sink in sinks:
+                opened.callback(sink.close)  # after the frontier: its thread may still be writing
             frontier = frontier_from(settings.frontier_url, settings.frontier_options)
             await frontier.open()
             opened.push_async_callback(frontier.close)
-            for sink in sinks:
-                opened.callback(sink.close)
             fetcher = self._plan.fetcher or fetcher_for(settings)
             opened.push_async_callback(_close, fetcher)
             await self._note_definition(frontier)
@@ -110,7 +112,7 @@ class Session:
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
-        with _stop_on_signals(self._worker.stop, wanted=self._plan.signals):
+        with _stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):
             reason = await self._worker.run()
         if reason != FINISHED or not first or self._tally.requests or self._tally.seeded.added:
             return reason
@@ -190,13 +192,14 @@ class _stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
     (a thread, a notebook's own handling).
 
     A handler that never lets go of the loop keeps it from hearing the first signal; the second one then
-    interrupts the handler itself.
+    interrupts the handler itself. The third one does so in any case.
     """
 
     def __init__(self, stop: Callable[[], None], *, wanted: bool) -> None:
         self._stop = stop
         self._numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
         self._before: dict[int, Any] = {}
+        self._count = 0
         self._unheard = 0
 
     def __enter__(self) -> None:
@@ -211,7 +214,8 @@ class _stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
             signal.signal(number, handler)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
-        if self._unheard:
+        self._count += 1
+        if self._unheard or self._count > 2:
             raise KeyboardInterrupt
         self._unheard += 1
         self._loop.call_soon_threadsafe(self._heard)

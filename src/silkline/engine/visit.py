@@ -20,6 +20,7 @@ from silkline.protocols import CallNext, Clock, Sink
 from silkline.response import Response
 from silkline.router import Router
 from silkline.sinks.record import record_of
+from silkline.url import host_of
 
 DONE = Done()
 
@@ -55,7 +56,9 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         raise
     except SilklineError as error:
         verdict = tools.retry.verdict(error, lease.request)
-        outcome = Outcome(lease, verdict, block_host=host_block(error))
+        # After a redirect it may be another host that is busy; that one's requests will find out themselves.
+        own = response is None or host_of(response.url) == lease.host
+        outcome = Outcome(lease, verdict, block_host=host_block(error) if own else 0.0)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise

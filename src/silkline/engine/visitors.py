@@ -80,7 +80,7 @@ class Visitors:
             if held.ready.empty():
                 committer.hurry()
             lease = await held.ready.get()
-            if lease.token not in held:
+            if lease.token not in held or held.too_early(lease):
                 continue
             held.began(lease, task)
             if held.wanted:

@@ -48,7 +48,7 @@ class Worker:
     def __init__(self, parts: Parts, settings: Settings, seeds: SeedSource) -> None:
         self._parts = parts
         self._settings = settings
-        self._held = Held(settings.concurrency)
+        self._held = Held(settings.concurrency, settings.delay)
         self._known = KnownUrls()
         self._seeder = Seeder(seeds, parts.frontier, parts.router)
         self._committer = Committer(
@@ -155,10 +155,9 @@ def opening(sinks: Sequence[Sink]) -> Deliver:
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first SilklineError of a group, however deep: the task that died first pulled the others along.
-    The group itself where there is none."""
+    """The error that stopped the tasks: the first SilklineError of a group, however deep, else the first."""
     found, _ = group.split(SilklineError)
-    error: BaseException | None = found
+    error: BaseException = found or group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return group if error is None else error
+    return error

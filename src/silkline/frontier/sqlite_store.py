@@ -148,7 +148,8 @@ class SqliteStore:
                 added = self.add(links, now)
             if deliver is not None:
                 positions = dict(self._database.rows("SELECT sink, position FROM positions"))
-                self._keep_positions(deliver(accepted, positions))
+                moved = deliver(accepted, positions).items() - positions.items()
+                self._keep_positions(dict(moved))
         counted = {id(outcome) for outcome in accepted}
         stale = tuple(outcome.lease.token for outcome in outcomes if id(outcome) not in counted)
         return Committed(tuple(accepted), stale, added)
