@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from silkline.events import Kept
-from silkline.observe.snapshot import Phase, Snapshot, merge, pack, unpack
+from silkline.observe.snapshot import Phase, Snapshot, merge
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 
@@ -30,14 +30,14 @@ def snapshot(
 def test_a_snapshot_survives_the_wire_and_stays_small() -> None:
     before = snapshot("1", 105.0, pages=7, stats=Stats(waiting=4))
     before.tally.statuses[200] = 7
-    data = pack(before)
-    assert unpack(data) == before
+    data = msgspec.msgpack.encode(before)
+    assert msgspec.msgpack.decode(data, type=Snapshot) == before
     assert len(data) < 2_000
 
 
 def test_what_is_no_snapshot_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
-        unpack(b"\x93\x01\x02\x03")
+        msgspec.msgpack.decode(b"\x93\x01\x02\x03", type=Snapshot)
 
 
 def test_merging_adds_what_each_process_did() -> None:

@@ -49,7 +49,7 @@ def crash_backoff(deliveries: int, token: int) -> float:
     """Seconds until a request is leased again whose lease was lost for the `deliveries`-th time.
 
     The jitter comes from the token, so that a page that kills its worker does not meet the same
-    innocent neighbours again. `verbs/lease.sql` computes the same.
+    innocent neighbours again. `verbs/sweep.sql` computes the same.
     """
     if deliveries <= QUICK_RETURNS:
         return 0.0

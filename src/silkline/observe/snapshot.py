@@ -73,13 +73,3 @@ def _merge_phases(phases: set[Phase]) -> Phase:
     if phases == {"finished"}:
         return "finished"
     return "starting" if phases == {"starting"} else "crawling"
-
-
-def pack(snapshot: Snapshot) -> bytes:
-    """As MessagePack, about 1 KB."""
-    return msgspec.msgpack.encode(snapshot)
-
-
-def unpack(data: bytes) -> Snapshot:
-    """Read what `pack` wrote. Raises msgspec.DecodeError for anything else."""
-    return msgspec.msgpack.decode(data, type=Snapshot)
