@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import enum
 import os
 import re
@@ -226,3 +227,41 @@ def test_another_output_gets_the_items_from_then_on() -> None:
     crawl(2, outputs=["a.jsonl", "b.jsonl"])
     assert lines("a.jsonl") == ['{"n":1}', '{"n":2}']
     assert lines("b.jsonl") == ['{"n":2}']
+
+
+# Starting over.
+
+
+def test_fresh_removes_what_the_job_has_written_and_nothing_else() -> None:
+    crawl(1, outputs=["a.jsonl", "earlier.csv"])
+    Path("theirs.jsonl").write_text("precious\n")
+    with pytest.raises(ConfigError, match="was not written by this job"):
+        crawl(2, outputs=["a.jsonl", "theirs.jsonl"], fresh=True)
+    assert lines("theirs.jsonl") == ["precious"]
+    assert lines("a.jsonl") == ['{"n":1}']
+    crawl(2, outputs=["a.jsonl"], fresh=True)
+    assert lines("a.jsonl") == ['{"n":2}']
+    assert lines("earlier.csv") == ["n", "1"]
+
+
+def test_fresh_spares_tables_and_jobs_of_others() -> None:
+    crawl(1, outputs=["shop.db"])
+    query("CREATE TABLE notes (text)")
+    with pytest.raises(ConfigError, match="something else than items"):
+        crawl(1, outputs=["shop.db"], fresh=True)
+    with pytest.raises(ConfigError, match="belongs to the job 'shop'"):
+        crawl(1, job="another", frontier="sqlite:///.silkline/shop.db", fresh=True)
+    assert query("SELECT n FROM items") == [(1,)]
+
+
+def test_a_crawl_in_memory_has_outputs_but_no_memory_of_them() -> None:
+    crawl(1, frontier="memory:", outputs=["a.csv"])
+    assert [row["n"] for row in csv.DictReader(lines("a.csv"))] == ["1"]
+    with pytest.raises(ConfigError, match="was not written by this job"):
+        crawl(2, frontier="memory:", outputs=["a.csv"])
+    crawl(2, frontier="memory:", outputs=["a.csv"], fresh=True)
+    assert [row["n"] for row in csv.DictReader(lines("a.csv"))] == ["2"]
+    query("CREATE TABLE notes (text)", "b.db")
+    with pytest.raises(ConfigError, match="something else than items"):
+        crawl(2, frontier="memory:", outputs=["b.db"], fresh=True)
+    assert not Path(".silkline").exists()
