@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -8,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from silkline.cli.demo import serving
+from silkline.cli.demo import _serve_beside, serving
 from silkline.errors import ConfigError
 from tests.cli.conftest import Run, clean_environment, command
 
@@ -45,6 +46,19 @@ def test_the_shop_beside_a_crawl_ends_with_it() -> None:
         assert answer.status == 200
     with pytest.raises(OSError, match="refused"):
         urlopen(url, timeout=30)
+
+
+def test_a_shop_that_opens_after_the_command_was_interrupted_says_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve_beside, args=(0, theirs, ours))
+    ours.close()
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_port_in_use_is_an_error_of_the_caller() -> None:

@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,13 +108,14 @@ def serving(port: int = 0) -> Iterator[str]:
 
 
 def _serve_beside(port: int, connection: Connection, other_end: Connection) -> None:
-    from silkline.demo import serve_in_thread
-
     # The crawl winds down at Ctrl-C, and needs the shop for that; a closed pipe says when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     other_end.close()
+
+    from silkline.demo import serve_in_thread
+
     try:
-        with serve_in_thread(port=port) as url:
+        with suppress(BrokenPipeError), serve_in_thread(port=port) as url:  # interrupted before it was open
             connection.send((url, ""))
             connection.poll(None)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where errors become a line and an exit code.
+"""The command line: the one place where errors become a line and an exit code.
 
 0 finished; 1 finished, but with dead letters under --strict; 2 usage or configuration; 3 fatal;
 130 interrupted, everything is kept.
@@ -9,13 +9,10 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
-
-import typer
 
 from silkline.cli import streams
+from silkline.cli.interrupt import sigterm_like_sigint
 from silkline.errors import ConfigError, SilklineError
-from silkline.version import __version__
 
 USAGE = 2
 FATAL = 3
@@ -28,58 +25,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     streams.provide()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        code = int(application()(words, prog_name="silkline", standalone_mode=False) or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted", INTERRUPTED)
-    except ConfigError as error:
-        return _say(str(error), USAGE)
-    except SilklineError as error:
-        return _say(str(error), FATAL)
-    except Exception as error:
-        return _unexpected(error, debug="--debug" in words)
+    with sigterm_like_sigint():
+        try:
+            from silkline.cli.app import perform  # takes a while: a signal must find its handler by then
+
+            code = perform(words)
+        except KeyboardInterrupt:
+            return _say("interrupted", INTERRUPTED)
+        except ConfigError as error:
+            return _say(str(error), USAGE)
+        except SilklineError as error:
+            return _say(str(error), FATAL)
+        except Exception as error:
+            return _unexpected(error, debug="--debug" in words)
     failure = streams.lost_output()
     if failure is None:
         return code
     if isinstance(failure, BrokenPipeError):
         return BROKEN_PIPE
     return _say(f"cannot write to standard output: {failure.strerror}", FATAL)
-
-
-def application() -> typer.Typer:
-    """All commands."""
-    from silkline.cli import crawl, dead, demo, run, status
-
-    app = typer.Typer(
-        help="A web crawler that can be killed at any instant and loses nothing.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_root)
-    app.command(epilog=crawl.EXAMPLES)(crawl.crawl)
-    app.command(epilog=run.EXAMPLES)(run.run)
-    app.command(epilog=demo.EXAMPLES)(demo.demo)
-    app.command(epilog=status.EXAMPLES)(status.status)
-    app.add_typer(dead.application())
-    return app
-
-
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", metavar=" ", help="Print the version.", is_eager=True, callback=_version),
-    ] = False,
-) -> None:
-    """What stands before a command."""
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"silkline {__version__}")
-        raise typer.Exit
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:

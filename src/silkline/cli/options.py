@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Abort, Option
 
 from silkline.errors import SilklineError
 
@@ -107,6 +107,8 @@ def with_debug(command: Callable[..., int]) -> Callable[..., int]:
             if debug:
                 traceback.print_exc()
             raise
+        except KeyboardInterrupt as error:  # typer would end the program without a word
+            raise Abort from error
 
     return _presented(guard, command, [*own, _parameter("debug", Debug, False)])
 
