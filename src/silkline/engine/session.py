@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -15,6 +14,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
+from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.seeder import SeedSource
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
@@ -32,11 +32,6 @@ from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds
 from silkline.sinks.choose import sinks_for
-
-SWITCH_INTERVAL = 0.0005
-"""Seconds, in place of Python's 5 ms. The frontier's thread needs the interpreter lock for a moment between
-two long stretches without it; a busy event loop that lets go of the lock often, but never for 5 ms
-asked in one piece, has been seen to keep it waiting for seconds."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -86,8 +81,7 @@ class Session:
         async with AsyncExitStack() as opened:
             opened.callback(close_log, self._logger)
             if self._plan.owns_process:
-                opened.callback(sys.setswitchinterval, sys.getswitchinterval())
-                sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
+                opened.enter_context(tuned_interpreter())
             sinks = outputs_of(self._plan)
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing
