@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from silkline.cli.interrupt import signals_held
 from tests.cli.conftest import clean_environment, command
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -61,3 +62,19 @@ def test_a_signal_while_silkline_itself_is_imported_is_an_interruption(
         process.send_signal(number)
         _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (130, "silkline: interrupted\n")
+
+
+def test_a_signal_in_the_middle_of_a_fork_is_heard_after_it() -> None:
+    children = []
+
+    def fork() -> None:
+        with signals_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            if (child := os.fork()) == 0:
+                os._exit(0)
+            children.append(child)
+
+    with pytest.raises(KeyboardInterrupt):
+        fork()
+    [child] = children
+    assert os.waitpid(child, 0) == (child, 0)

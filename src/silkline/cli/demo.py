@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from typer import Option, echo
 
+from silkline.cli.interrupt import let_signals_in, signals_held
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.errors import ConfigError
 
@@ -95,21 +96,25 @@ def serving(port: int = 0) -> Iterator[str]:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve_beside, args=(port, theirs, ours), name="silkline-demo")
-    process.start()
-    theirs.close()
     try:
+        with signals_held():
+            process.start()
+        theirs.close()
         url, error = ours.recv()
         if error:
             raise ConfigError(error)
         yield url
     finally:
         ours.close()
-        process.join()
+        theirs.close()
+        if process.pid is not None:
+            process.join()
 
 
 def _serve_beside(port: int, connection: Connection, other_end: Connection) -> None:
     # The crawl winds down at Ctrl-C, and needs the shop for that; a closed pipe says when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    let_signals_in()
     other_end.close()
 
     from silkline.demo import serve_in_thread

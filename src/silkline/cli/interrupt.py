@@ -1,4 +1,4 @@
-"""SIGTERM before a crawl has its own handlers for it, and after."""
+"""SIGTERM and SIGINT before a crawl has its own handlers for them, and after."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+HELD = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 @contextmanager
@@ -33,3 +35,20 @@ def sigterm_like_sigint() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """What arrives inside is acted on at the end: in the middle of a fork, Python would drop the exception.
+
+    A process that is forked in here begins with the signals held; it lets them go with `let_signals_in`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def let_signals_in() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
