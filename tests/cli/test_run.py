@@ -103,3 +103,16 @@ def test_a_seed_for_an_unknown_label_is_one_line(inside: Call, spider: Path) -> 
     assert done.returncode == 2
     assert "no handler for the label 'x'; there are: default, thing" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_line_for_an_unknown_label_is_told_and_the_rest_goes_on(
+    inside: Call, spider: Path, shop: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks.jsonl").write_text(
+        f'{{"url": "{shop.url}/thing/1a", "label": "thing"}}\n{{"url": "{shop.url}/x", "label": "thng"}}\n'
+    )
+    done = inside("run", "things.py", "--urls", "tasks.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "1 seed is invalid" in done.stderr
+    assert "tasks.jsonl:2: no handler for the label 'thng'; there are: default, thing" in done.stderr
+    assert names_in(tmp_path / "things.jsonl") == ["Thing 1a"]
