@@ -75,6 +75,11 @@ def test_no_urls_are_not_a_finished_job(inside: Call, silkline: Run, tmp_path: P
     assert (done.returncode, done.stderr) == (2, "silkline: standard input holds no URL\n")
 
 
+def test_what_is_named_in_a_line_cannot_move_the_cursor(inside: Call) -> None:
+    done = inside("crawl", "--urls", "\x1b[2Jurls.txt")
+    assert done == (2, "", "silkline:  [2Jurls.txt: no such file\n")
+
+
 def test_a_traceback_is_shown_only_for_debug(inside: Call) -> None:
     lines = inside("run", "nowhere.py", "--debug").stderr.splitlines()
     assert lines[0].startswith("Traceback")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from silkline.cli import streams
 from silkline.cli.interrupt import sigterm_like_sigint
 from silkline.errors import ConfigError, SilklineError
+from silkline.observe.figures import printable
 
 USAGE = 2
 FATAL = 3
@@ -60,7 +61,7 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
 
 
 def _say(line: str, code: int) -> int:
-    print(f"silkline: {' '.join(line.split())}", file=sys.stderr)
+    print(f"silkline: {printable(' '.join(line.split()))}", file=sys.stderr)
     return code
 
 
