@@ -69,7 +69,7 @@ def test_a_signal_in_the_middle_of_a_fork_is_heard_after_it() -> None:
 
     def fork() -> None:
         with signals_held():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             if (child := os.fork()) == 0:
                 os._exit(0)
             children.append(child)
