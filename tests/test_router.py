@@ -29,7 +29,7 @@ def test_each_label_finds_its_handler(router: Router) -> None:
 
 
 def test_an_unknown_label_names_the_known_ones(router: Router) -> None:
-    with pytest.raises(UnknownLabelError, match="'detial'.*default, detail"):
+    with pytest.raises(UnknownLabelError, match=r"'detial'.*default, detail"):
         router.handler("detial")
 
 
@@ -52,5 +52,5 @@ def test_only_functions_are_handlers(router: Router) -> None:
 def test_a_crawler_without_the_default_handler_says_so() -> None:
     router = Router()
     router.add("detail", detail)
-    with pytest.raises(UnknownLabelError, match="no handler without a label; there are: detail"):
+    with pytest.raises(UnknownLabelError, match=r"no handler without a label; there are: detail"):
         router.check([Request("https://a/")])

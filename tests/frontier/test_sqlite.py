@@ -176,7 +176,7 @@ class TestSharing:
         async with opened(path, clock) as one, opened(path, clock) as two:
             await one.add(pages("a", 1))
             assert len((await one.lease(1)).leases) == 1
-            assert (await two.lease(1)).wake_in == 0.25
+            assert (await two.lease(1)).wake_in == 0.1
             await one.close()
             assert urls(await two.lease(1)) == ["a/0"]
             assert (await two.lease(1)).wake_in == 60.0

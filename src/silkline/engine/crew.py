@@ -24,6 +24,7 @@ from silkline.errors import ConfigError, FatalError, SilklineError
 from silkline.observe.snapshot import Snapshot, merge
 
 TICK = 0.25
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -72,6 +73,8 @@ class Crew:
         context = multiprocessing.get_context("fork")
         # Without a lock: a worker that is killed while it holds one would stop all the others for ever.
         seeding = context.RawValue("b", 1)
+        # A signal in the middle of a fork would be lost: it waits until somebody is there to hear it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         for index in range(self._count):
             ours, theirs = context.Pipe(duplex=False)
             process: BaseProcess = context.Process(
@@ -83,6 +86,7 @@ class Crew:
             theirs.close()
             self._workers[ours] = process
         with _signals_to(self._interrupt):
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             try:
                 self._attend(seeding)
             except BaseException:
@@ -123,7 +127,7 @@ class Crew:
         code = process.exitcode or 0
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         self._killed.append(f"worker {process.name} died ({how})")
-        if process.name == "silkline-0" and seeding.value:
+        if process.name == "silkline-0" and seeding.value and not self._interrupted:
             # Nobody else reads the seeds: without this the others would wait for ever.
             self._endings.append(
                 Ending("error", error=f"{self._killed[-1]} while reading the seeds; run again", code=3)
@@ -162,6 +166,8 @@ def _child(
     index: int, connection: Connection, inherited: Sequence[Connection], seeding: Any, body: Body
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     for other in inherited:
         other.close()  # a pipe only breaks with the parent if nobody else holds its reading end
 
@@ -200,7 +206,7 @@ class _signals_to:  # noqa: N801 - reads as the with-statement it is for
 
     def __enter__(self) -> None:
         with suppress(ValueError):  # not in the main thread: whoever runs us there stops us
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOPPING:
                 self._before[number] = signal.signal(number, self._handler)
 
     def __exit__(self, *exc: object) -> None:

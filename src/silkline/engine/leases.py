@@ -16,9 +16,9 @@ PREFETCH = 2
 MAX_REMEMBERED = 10_000
 """Hosts whose last start is remembered, before those that are due again are forgotten."""
 
-MAX_SLEEP = 0.25
+MAX_SLEEP = 0.1
 """Seconds after which an idle leaser looks again even if nothing woke it: other processes may have
-added or committed. Four small queries a second are no hot polling."""
+added or committed. Ten small queries a second are no hot polling."""
 
 
 class Held:

@@ -19,7 +19,7 @@ from silkline.protocols import Deliver
 from silkline.request import Request
 from silkline.url import host_of
 
-COMPANY_POLL = 0.25
+COMPANY_POLL = 0.1
 """Seconds until an idle worker asks again while others share the file: it hears nothing of their commits."""
 
 DEAD_LETTERS = """

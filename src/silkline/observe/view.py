@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 from silkline.config import Settings
@@ -69,10 +70,11 @@ class View:
         self._stop_progress()
         if self._watch is not None or self._settings.quiet:
             return
-        if self._console.is_terminal:
-            self._console.print(render(report))
-        else:
-            self._console.print("\n".join(lines(report)), markup=False, highlight=False, soft_wrap=True)
+        with suppress(OSError):  # nobody can read it; the report is returned all the same
+            if self._console.is_terminal:
+                self._console.print(render(report))
+            else:
+                self._console.print("\n".join(lines(report)), markup=False, highlight=False, soft_wrap=True)
 
     def _stop_progress(self) -> None:
         if self._progress is not None:
