@@ -156,7 +156,9 @@ with Progress(StderrConsole(), "shop") as progress:
         progress.update(Snapshot(job="shop", started=0.0, at=second, tally=Tally(), phase="crawling"))
 os.write(1, b"went on")
 """
-    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60, check=False)
+    # Unbuffered: Python's own flush at its exit would report the pipe with exit code 120.
+    command = [sys.executable, "-u", "-c", program]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, b"went on")
 
 
