@@ -56,7 +56,7 @@ class Crawler:
         given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
         self.settings = settings_from(given, "Crawler(...)")
         self.router = Router()
-        self._sinks = tuple(sinks)
+        self.sinks = tuple(sinks)
         self._fetcher = fetcher
         self._middleware = tuple(middleware)
         self._hooks = tuple(hooks)
@@ -109,6 +109,9 @@ class Crawler:
             else:
                 crew = Crew(settings.processes, lambda seat: _run(Session(plan, seat).run()), view.update)
                 report = _report(settings, crew.run(), crew.snapshots, crew.troubles)
+            if report.items and not settings.outputs and not self.sinks:
+                lost = "the items went nowhere: name outputs, such as Crawler(..., outputs=['items.jsonl'])"
+                report = msgspec.structs.replace(report, troubles=(*report.troubles, lost))
             view.end(report)
         return report
 
@@ -138,7 +141,7 @@ class Crawler:
             middleware=self._middleware,
             hooks=self._hooks,
             columns=self._columns,
-            extra_sinks=self._sinks,
+            extra_sinks=self.sinks,
             definition=self._definition,
             owns_process=owns_process,
             console=owns_process

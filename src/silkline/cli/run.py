@@ -58,7 +58,8 @@ def run(
 
     What the file does under if __name__ == "__main__" is not run. Options, the
     environment and silkline.toml win over what the file sets. Without a URL,
-    a job that was begun goes on.
+    a job that was begun goes on. Where neither names an output, the items are
+    kept beside the job, and the first ones are shown.
     """
     from silkline.cli.load import crawler_from
     from silkline.cli.show import conduct, settings_table, warn
@@ -69,6 +70,10 @@ def run(
     resolved = resolve(given, os.environ, config=config, spider=_changed(crawler.settings), spider_name=path)
     resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
+    preview = None
+    if not resolved.settings.outputs and not crawler.sinks and resolved.settings.frontier_url != "memory:":
+        preview = Path(".silkline") / f"{resolved.settings.job}.jsonl"
+        resolved = resolved.having("outputs", (str(preview),), "kept beside the job")
     if show_config:
         echo(settings_table(resolved))
         return 0
@@ -77,7 +82,7 @@ def run(
         raise ConfigError(
             f"job {resolved.settings.job!r} has nothing to crawl yet: silkline run {spider} https://..."
         )
-    return conduct(crawler, seeds, resolved.settings)
+    return conduct(crawler, seeds, resolved.settings, preview=preview)
 
 
 def _changed(settings: Settings) -> dict[str, Any]:
