@@ -43,6 +43,7 @@ def freeze(run: Running, store: Path) -> None:
     """Stop the process at an instant at which it does not hold the store's lock."""
     while True:
         run.signal(signal.SIGSTOP)
+        time.sleep(0.1)  # its threads stop one by one, each where it next leaves the kernel
         with contextlib.closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as db:
             try:
                 db.execute("BEGIN IMMEDIATE")
