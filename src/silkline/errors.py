@@ -6,6 +6,7 @@
     │   └── JobError            stop, exit 2   the frontier file is foreign, newer, or another job's
     ├── FatalError              stop, exit 3   the crawl cannot go on; everything committed is kept
     │   ├── FrontierError                      the store failed: disk full, file damaged, server gone
+    │   ├── SourceError                        what gives the seeds failed: database gone
     │   └── SinkError                          an output failed: disk full, permission lost
     ├── FetchError              see `engine/retry.py` for which causes are retried
     │   ├── DnsError            "dns"
@@ -65,6 +66,10 @@ class FatalError(SilklineError):
 
 class FrontierError(FatalError):
     """The frontier's store failed."""
+
+
+class SourceError(FatalError):
+    """What gives the seeds failed, in a way that may pass."""
 
 
 class SinkError(FatalError):

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from silkline.events import Seeded
 from silkline.protocols import Frontier, Hook
 from silkline.request import Request
 from silkline.router import Router
-
-
-class SeedSource(Protocol):
-    """Batches of requests; `invalid` and `reasons` are right once it is read to the end."""
-
-    @property
-    def invalid(self) -> int: ...
-
-    @property
-    def reasons(self) -> tuple[str, ...]: ...
-
-    def __iter__(self) -> Iterator[list[Request]]: ...
+from silkline.seeds import SeedSource
 
 
 class Seeder:

@@ -15,7 +15,6 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.interpreter import tuned_interpreter
-from silkline.engine.seeder import SeedSource
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
@@ -30,7 +29,7 @@ from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
-from silkline.seeds import Seeds
+from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.choose import sinks_for
 
 

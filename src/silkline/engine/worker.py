@@ -16,7 +16,7 @@ from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.retry import RetryPolicy
-from silkline.engine.seeder import Seeder, SeedSource
+from silkline.engine.seeder import Seeder
 from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
@@ -24,6 +24,7 @@ from silkline.events import Stopping
 from silkline.outcome import Outcome
 from silkline.protocols import CallNext, Deliver, Frontier, Hook, Positions, Sink
 from silkline.router import Router
+from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
 
 
