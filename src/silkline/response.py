@@ -8,10 +8,18 @@ from silkline.request import Request
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Seconds. `total` is from the first byte sent to the last one read, redirects included."""
+    """Seconds, redirects included.
+
+    first_byte: from the start until the last hop's headers were there.
+    total: from the start to the last byte read.
+    dns, connect, tls: of them for resolving names, for TCP and for TLS; 0 where a connection was reused.
+    """
 
     first_byte: float = 0.0
     total: float = 0.0
+    dns: float = 0.0
+    connect: float = 0.0
+    tls: float = 0.0
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -20,7 +28,11 @@ class Response(msgspec.Struct, frozen=True):
     url: where the body came from, after redirects.
     headers: as received, in order, duplicates kept, names and values as raw bytes.
     history: the URLs that redirected here, first one first.
+    http_version: "1.0", "1.1", "2" or "3".
     wire_bytes: size of the body as transferred.
+    peer: the server's (or proxy's) address, "192.0.2.1:443" or "[2001:db8::1]:443"; "" where there was none.
+    not_modified: the server said that a stored body is still current, and `body` is that one.
+    saved_to: the file that got the body (see Request.save_to); then `body` is empty.
     """
 
     url: str
@@ -32,6 +44,9 @@ class Response(msgspec.Struct, frozen=True):
     timings: Timings = Timings()
     http_version: str = "1.1"
     wire_bytes: int = 0
+    peer: str = ""
+    not_modified: bool = False
+    saved_to: str | None = None
 
     def header(self, name: str) -> str | None:
         """The first header of that name (any case), decoded as latin-1; None if there is none."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from raw_server import RawServer, Script, Serve
 from site_of_pages import Engine, MockSite, OpenSite, Pages, ServedSite, Site
 
 from silkline.fetch.http import HttpFetcher
+from silkline.fetch.options import FetchOptions
+from silkline.protocols import Guard, Middleware
 
 
 @pytest.fixture
@@ -30,7 +32,11 @@ async def serve() -> AsyncIterator[Serve]:
         await server.stop()
 
 
-ENGINES: dict[str, Engine] = {"http": HttpFetcher}
+def http(hops: Sequence[Middleware] = (), guard: Guard | None = None, **options: Any) -> HttpFetcher:
+    return HttpFetcher(FetchOptions(**options), hops=hops, guard=guard)
+
+
+ENGINES: dict[str, Engine] = {"http": http}
 """Every fetcher that speaks to the network; the parity suite runs over each."""
 
 

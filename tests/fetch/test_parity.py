@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 
 import brotli
+import msgspec
 import pytest
 from coders import CODERS
 from raw_server import RawServer, Script, Serve, answer_of, then_close
 from site_of_pages import Engine, OpenSite
 
 from silkline.fetch.http import HttpFetcher
+from silkline.protocols import CallNext
 from silkline.request import Request
+from silkline.response import Response
 
 
 async def test_a_page_comes_back_with_its_bytes_and_headers(serve: Serve, engine: Engine) -> None:
@@ -24,6 +28,60 @@ async def test_a_page_comes_back_with_its_bytes_and_headers(serve: Serve, engine
     assert (response.url, response.request, response.history) == (request.url, request, ())
     assert 0 < response.timings.first_byte <= response.timings.total < 30
     assert response.http_version == "1.1"
+
+
+async def test_the_steps_of_a_new_connection_are_timed_and_a_reused_one_has_none(
+    serve: Serve, engine: Engine, tls_context: ssl.SSLContext
+) -> None:
+    server = await serve({"/": answer_of(200, {}, b"x")}, tls=tls_context)
+    fetcher = engine(verify=False)
+    url = f"https://localhost:{server.port}/"
+    first, second = [(await fetcher.fetch(Request(url))).timings for _ in range(2)]
+    assert min(first.dns, first.connect, first.tls) > 0
+    assert first.dns + first.connect + first.tls < first.first_byte <= first.total
+    assert (second.dns, second.connect, second.tls) == (0, 0, 0)
+
+
+async def test_without_tls_its_time_is_zero(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": answer_of(200, {}, b"x")})
+    timings = (await engine().fetch(Request(server.url()))).timings
+    assert timings.connect > 0
+    assert timings.tls == 0
+
+
+async def test_the_peer_is_the_address_that_answered(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": answer_of(200, {}, b"x")})
+    fetcher = engine()
+    for _ in range(2):
+        response = await fetcher.fetch(Request(f"http://localhost:{server.port}/"))
+        assert response.peer == f"127.0.0.1:{server.port}"
+
+
+async def test_middleware_of_hops_sees_each_hop_and_what_it_changes_is_sent(open_site: OpenSite) -> None:
+    seen = []
+
+    async def note(request: Request, call_next: CallNext) -> Response:
+        seen.append(request.url)
+        response = await call_next(msgspec.structs.replace(request, headers={"X-Hop": str(len(seen))}))
+        assert response.history == ()
+        return response
+
+    pages = {"/": (302, {"Location": "/end"}, b""), "/end": (200, {}, b"end")}
+    site = await open_site(pages, hops=[note])
+    response = await site.fetch()
+    assert seen == [site.url("/"), site.url("/end")]
+    assert (site.sent("X-Hop", 0), site.sent("X-Hop", 1)) == ("1", "2")
+    assert (response.body, response.history) == (b"end", (site.url("/"),))
+
+
+async def test_the_guard_is_asked_before_each_new_connection(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": answer_of(200, {}, b"x")})
+    asked = []
+    fetcher = engine(guard=lambda *about: asked.append(about))
+    for _ in range(2):
+        await fetcher.fetch(Request(f"http://localhost:{server.port}/"))
+    assert asked.count(("localhost", "127.0.0.1", server.port)) == 1
+    assert set(asked) <= {("localhost", ip, server.port) for ip in ("127.0.0.1", "::1")}
 
 
 async def test_connections_are_kept_and_reused(serve: Serve, engine: Engine) -> None:

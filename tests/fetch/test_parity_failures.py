@@ -37,6 +37,18 @@ async def test_a_refused_connection_is_a_connect_error(engine: Engine) -> None:
     assert caught.value.__cause__ is not None
 
 
+async def test_what_the_guard_refuses_is_never_connected_to(serve: Serve, engine: Engine) -> None:
+    def refuse(host: str, ip: str, port: int) -> None:
+        raise BlockedError(f"{host} is {ip}: no")
+
+    server = await serve({"/": answer_of(200, {}, b"")})
+    fetcher = engine(guard=refuse)
+    for host in ("127.0.0.1", "localhost"):
+        with pytest.raises(BlockedError, match=f"{host} is (127.0.0.1|::1): no"):
+            await fetcher.fetch(Request(f"http://{host}:{server.port}/"))
+    assert server.connections == 0
+
+
 async def test_an_unknown_name_is_a_dns_error(engine: Engine) -> None:
     with pytest.raises(DnsError):
         await engine().fetch(Request("http://no-such-host.invalid/"))

@@ -6,14 +6,17 @@ import asyncio
 import socket
 
 import pytest
-from aiohttp.resolver import ThreadedResolver
 
+from silkline.errors import FetchTimeout
 from silkline.fetch import resolver
+from silkline.fetch.http import HttpFetcher
+from silkline.fetch.options import FetchOptions
 from silkline.fetch.resolver import Resolver
+from silkline.request import Request
 
 
 async def test_localhost_resolves() -> None:
-    names = Resolver(timeout=10)
+    names = Resolver()
     found = await names.resolve("localhost", 80, socket.AF_INET)
     assert [entry["host"] for entry in found] == ["127.0.0.1"]
     await names.close()
@@ -24,17 +27,19 @@ async def test_where_aiodns_cannot_start_the_system_resolves(monkeypatch: pytest
         raise OSError("no resolv.conf")
 
     monkeypatch.setattr(resolver, "AsyncResolver", fails)
-    names = Resolver(timeout=10)
+    names = Resolver()
     found = await names.resolve("localhost", 80, socket.AF_INET)
     assert [entry["host"] for entry in found] == ["127.0.0.1"]
     await names.close()
 
 
 async def test_a_name_server_that_does_not_answer_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def silent(*_: object) -> None:
+    async def silent(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(resolver, "AsyncResolver", ThreadedResolver)
-    monkeypatch.setattr(ThreadedResolver, "resolve", silent)
-    with pytest.raises(TimeoutError):
-        await Resolver(timeout=0.05).resolve("h.test", 80, socket.AF_INET)
+    monkeypatch.setattr(Resolver, "resolve", silent)
+    fetcher = HttpFetcher(FetchOptions(connect_timeout=0.05))
+    with pytest.raises(FetchTimeout) as caught:
+        await fetcher.fetch(Request("http://h.test/"))
+    assert caught.value.phase == "dns"
+    await fetcher.close()

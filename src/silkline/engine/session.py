@@ -14,11 +14,11 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
+from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
-from silkline.fetch.http import HttpFetcher
 from silkline.fetch.middleware import compose
 from silkline.frontier.open import frontier_from, store_file
 from silkline.observe.logs import LogHook, configure
@@ -36,9 +36,9 @@ from silkline.sinks.choose import sinks_for
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
-    fetcher: the user's own, or None for HttpFetcher. definition: what the crawl is, as one line; a resume
-    with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM and tune the
-    interpreter. console: also log to stderr.
+    fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
+    one line; a resume with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM
+    and tune the interpreter. console: also log to stderr.
     """
 
     settings: Settings
@@ -87,8 +87,9 @@ class Session:
             frontier = frontier_from(settings.frontier_url, settings.frontier_options)
             await frontier.open()
             opened.push_async_callback(frontier.close)
-            fetcher = self._plan.fetcher or fetcher_for(settings)
-            opened.push_async_callback(_close, fetcher)
+            if self._plan.fetcher is not None:
+                opened.push_async_callback(_close, self._plan.fetcher)
+            fetcher = self._plan.fetcher or fetcher_for(settings, opened)
             await self._note_definition(frontier)
             reason = await self._work(frontier, fetcher, sinks)
             return Ending(reason, self._last, await frontier.dead_causes())
@@ -162,16 +163,6 @@ def outputs_of(plan: Plan) -> list[Sink]:
     own = (store_file(settings.frontier_url), settings.log_file)
     reserved = [str(path) for path in own if path is not None]
     return [*sinks_for(settings.outputs, columns=plan.columns, reserved=reserved), *plan.extra_sinks]
-
-
-def fetcher_for(settings: Settings) -> Fetcher:
-    return HttpFetcher(
-        timeout=settings.timeout,
-        max_body=settings.max_body,
-        limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
-        max_redirects=settings.max_redirects,
-        user_agent=settings.user_agent,
-    )
 
 
 async def _close(fetcher: Fetcher) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import weakref
 from http import HTTPStatus
 from itertools import chain
 from time import perf_counter
-from typing import Any
 
 import aiohttp
 import yarl
 from aiohttp import hdrs
 
 from silkline.errors import FetchError, ProtocolError, TooLargeError
+from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, decoding
 from silkline.fetch.failures import failure
+from silkline.fetch.options import FetchOptions
 from silkline.fetch.redirect import location_of
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
 from silkline.response import Response, Timings
-
-MAX_HEADER_BYTES = 65_536
 
 _CODING_OVERHEAD = 65_536
 """Incompressible data grows a little when coded; so much more may come over the wire than is decoded."""
@@ -32,49 +29,21 @@ _REDIRECT_WAIT = 1.0
 """Bytes of a redirect's body, and seconds, that keeping its connection is worth."""
 
 
-class Connector(aiohttp.TCPConnector):
-    """Starts the read limit when a connection is there, and counts the sockets that are open.
-
-    aiohttp's own limit leaves out idle connections: over many hosts they would use up the file descriptors.
-    """
-
-    def __init__(self, deadlines: Deadlines, limit: int, **options: Any) -> None:
-        super().__init__(limit=limit, socket_factory=self._socket, **options)
-        self._deadlines = deadlines
-        self._most = 2 * limit
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-
-    @property
-    def crowded(self) -> bool:
-        """Whether as many connections are idle as may be in use: no further one should be kept."""
-        return len(self._sockets) >= self._most
-
-    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        opened = socket.socket(*address[:3])
-        self._sockets.add(opened)
-        return opened
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
-    ) -> Any:
-        connection = await super().connect(req, traces, timeout)
-        self._deadlines.waiting()
-        return connection
-
-
 class Client:
-    """An aiohttp session with the limits that hold for each hop.
-
-    max_body: bytes of one decoded body.
-    """
+    """An aiohttp session with the limits that hold for each hop."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, connector: Connector, deadlines: Deadlines, max_body: int
+        self,
+        session: aiohttp.ClientSession,
+        connector: Connector,
+        deadlines: Deadlines,
+        options: FetchOptions,
     ) -> None:
         self.deadlines = deadlines
         self._session = session
         self._connector = connector
-        self._max_body = max_body
+        self._max_body = options.max_body
+        self._max_headers = options.max_headers
 
     async def close(self) -> None:
         self.deadlines.close()
@@ -86,6 +55,8 @@ class Client:
         Raises a FetchError whose `__cause__` is the original error.
         """
         url = wire_url(request.url)
+        current = Exchange()
+        exchange.set(current)
         started = perf_counter()
         try:
             response = await self._send(request, url)
@@ -105,9 +76,10 @@ class Client:
             response.raw_headers,
             body,
             request,
-            timings=Timings(first_byte, perf_counter() - started),
+            timings=Timings(first_byte, perf_counter() - started, current.dns, current.connect, current.tls),
             http_version="1.1" if response.version == aiohttp.HttpVersion11 else "1.0",
             wire_bytes=wire_bytes,
+            peer=current.peer,
         )
 
     async def _send(self, request: Request, url: str) -> aiohttp.ClientResponse:
@@ -129,8 +101,8 @@ class Client:
 
     async def _receive(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
         """The decoded body, and its size on the wire."""
-        if sum(map(len, chain.from_iterable(response.raw_headers))) > MAX_HEADER_BYTES:
-            raise TooLargeError(f"the headers are over the limit of {MAX_HEADER_BYTES} bytes")
+        if sum(map(len, chain.from_iterable(response.raw_headers))) > self._max_headers:
+            raise TooLargeError(f"the headers are over the limit of {self._max_headers} bytes")
         if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
             raise ProtocolError("the server switched to another protocol without being asked")
         if location_of(response.status, response.raw_headers) is not None:

@@ -6,21 +6,22 @@ they are the same for every fetcher.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aiohttp
 from aiohttp import hdrs
 
-from silkline.config import MiB
-from silkline.fetch.client import MAX_HEADER_BYTES, Client, Connector
+from silkline.fetch.client import Client
+from silkline.fetch.connector import Connector
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import ACCEPT_ENCODING
+from silkline.fetch.middleware import compose
+from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions
 from silkline.fetch.redirect import follow
 from silkline.fetch.resolver import Resolver
+from silkline.protocols import CallNext, Guard, Middleware
 from silkline.request import Request
 from silkline.response import Response
-from silkline.version import __version__
-
-USER_AGENT = f"silkline/{__version__} (web crawler)"
-ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 _MAX_HEADERS = 256
 _DNS_CACHE_SECONDS = 300
@@ -32,37 +33,22 @@ a connection that is just closing is lost."""
 class HttpFetcher:
     """Request -> Response over aiohttp. Made anywhere; belongs to the event loop of its first fetch.
 
-    timeout: seconds for one whole fetch, redirects included.
-    connect_timeout: seconds for resolving the name, and again for TCP and TLS.
-    read_timeout: seconds until all headers are there, and again for each further piece of the body.
-    max_body: bytes of one decoded body.
-    limit: connections in use at most; as many again may be idle.
-    max_redirects: redirects followed in one fetch at most.
-    user_agent: the User-Agent header; "" for one that names silkline.
-    verify: whether TLS certificates are checked.
+    hops: middleware around each hop, inside the redirects; the first one outermost.
+    guard: is asked before a socket connects, see `protocols.Guard`.
     """
 
     def __init__(
         self,
+        options: FetchOptions | None = None,
         *,
-        timeout: float = 30.0,
-        connect_timeout: float = 10.0,
-        read_timeout: float = 30.0,
-        max_body: int = 32 * MiB,
-        limit: int = 300,
-        max_redirects: int = 10,
-        user_agent: str = "",
-        verify: bool = True,
+        hops: Sequence[Middleware] = (),
+        guard: Guard | None = None,
     ) -> None:
-        self._timeout = timeout
-        self._connect_timeout = connect_timeout
-        self._read_timeout = read_timeout
-        self._max_body = max_body
-        self._limit = limit
-        self._max_redirects = max_redirects
-        self._user_agent = user_agent or USER_AGENT
-        self._verify = verify
+        self._options = options or FetchOptions()
+        self._hops = tuple(hops)
+        self._guard = guard
         self._client: Client | None = None
+        self._hop: CallNext
 
     async def fetch(self, request: Request) -> Response:
         """The response to `request`, whatever its status, after redirects.
@@ -72,7 +58,7 @@ class HttpFetcher:
         client = self._client or self._open()
         deadline = client.deadlines.start()
         try:
-            response = await follow(client.hop, request, self._max_redirects)
+            response = await follow(self._hop, request, self._options.max_redirects)
         except BaseException as error:
             client.deadlines.stop(deadline, error)
             raise
@@ -86,28 +72,32 @@ class HttpFetcher:
             await client.close()
 
     def _open(self) -> Client:
-        deadlines = Deadlines(self._timeout, self._read_timeout)
+        options = self._options
+        deadlines = Deadlines(options.timeout, options.read_timeout)
         connector = Connector(
             deadlines,
-            self._limit,
-            resolver=Resolver(self._connect_timeout),
+            options.limit,
+            options.connect_timeout,
+            self._guard,
+            resolver=Resolver(),
             ttl_dns_cache=_DNS_CACHE_SECONDS,
             keepalive_timeout=_IDLE_SECONDS,
-            ssl=self._verify,
+            ssl=options.verify,
         )
         session = aiohttp.ClientSession(
             connector=connector,
             headers={
-                hdrs.USER_AGENT: self._user_agent,
+                hdrs.USER_AGENT: options.user_agent or USER_AGENT,
                 hdrs.ACCEPT: ACCEPT,
                 hdrs.ACCEPT_ENCODING: ACCEPT_ENCODING,
             },
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(sock_connect=self._connect_timeout),
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadlines and the connector have the limits
             auto_decompress=False,
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
+            max_line_size=options.max_headers,
+            max_field_size=options.max_headers,
             max_headers=_MAX_HEADERS,
         )
-        self._client = Client(session, connector, deadlines, self._max_body)
+        self._client = Client(session, connector, deadlines, options)
+        self._hop = compose(self._hops, self._client.hop)
         return self._client

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
+from silkline.fetch.middleware import compose
 from silkline.fetch.redirect import follow
 from silkline.fetch.target import wire_url
+from silkline.protocols import Middleware
 from silkline.request import Request
 from silkline.response import Response
 
@@ -28,12 +30,16 @@ class MockFetcher:
     Redirects are followed by the same code as in real fetchers. URLs count as equal when they are equal on
     the wire, so fragments do not matter.
 
+    hops: middleware around each hop of a redirect, the first one outermost.
     requests: what was asked for so far, every hop of a redirect included, in order.
     """
 
-    def __init__(self, pages: Mapping[str, Page], *, max_redirects: int = 10) -> None:
+    def __init__(
+        self, pages: Mapping[str, Page], *, max_redirects: int = 10, hops: Sequence[Middleware] = ()
+    ) -> None:
         self._pages = {wire_url(url): page for url, page in pages.items()}
         self._max_redirects = max_redirects
+        self._hop = compose(hops, self._answered)
         self._visits: dict[str, int] = {}
         self.requests: list[Request] = []
 
@@ -44,7 +50,7 @@ class MockFetcher:
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def _hop(self, request: Request) -> Response:
+    async def _answered(self, request: Request) -> Response:
         self.requests.append(request)
         return _response(request, await self._answer(request))
 

@@ -6,7 +6,7 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import ada_url
 import msgspec
@@ -60,10 +60,10 @@ async def follow(hop: CallNext, request: Request, limit: int) -> Response:
         return response
     current = request
     history: list[str] = []
-    elapsed = 0.0
+    spent: list[Timings] = []
     while location is not None:
         history.append(current.url)
-        elapsed += response.timings.total
+        spent.append(response.timings)
         if len(history) > limit:
             raise TooManyRedirects(f"more than {limit} redirects, the last one from {current.url[:200]}")
         current = _next_request(current, response.status, location)
@@ -71,10 +71,21 @@ async def follow(hop: CallNext, request: Request, limit: int) -> Response:
             raise TooManyRedirects(f"redirect loop through {current.url[:200]}")
         response = await hop(current)
         location = location_of(response.status, response.headers)
-    timings = Timings(
-        first_byte=elapsed + response.timings.first_byte, total=elapsed + response.timings.total
+    return msgspec.structs.replace(
+        response, request=request, history=tuple(history), timings=_sum(spent, response.timings)
     )
-    return msgspec.structs.replace(response, request=request, history=tuple(history), timings=timings)
+
+
+def _sum(spent: Sequence[Timings], last: Timings) -> Timings:
+    """The timings of a fetch of several hops."""
+    before = sum(hop.total for hop in spent)
+    return Timings(
+        first_byte=before + last.first_byte,
+        total=before + last.total,
+        dns=sum((hop.dns for hop in spent), last.dns),
+        connect=sum((hop.connect for hop in spent), last.connect),
+        tls=sum((hop.tls for hop in spent), last.tls),
+    )
 
 
 def _next_request(request: Request, status: int, location: bytes) -> Request:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
+from time import perf_counter
 
 import aiodns
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import AsyncResolver, ThreadedResolver
 
+from silkline.fetch.connector import exchange
+
 
 class Resolver(AbstractResolver):
     """aiodns, which reads /etc/hosts too; or the system's resolver in a thread where aiodns cannot start.
 
-    timeout: seconds for one name.
+    Tells the exchange that asks how long it took.
     """
 
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
+    def __init__(self) -> None:
         try:
             self._inner: AbstractResolver = AsyncResolver()
         except (OSError, RuntimeError, aiodns.error.DNSError):
@@ -26,8 +27,11 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        async with asyncio.timeout(self._timeout):
-            return await self._inner.resolve(host, port, family)
+        started = perf_counter()
+        found = await self._inner.resolve(host, port, family)
+        if (current := exchange.get(None)) is not None:
+            current.dns += perf_counter() - started
+        return found
 
     async def close(self) -> None:
         await self._inner.close()

@@ -1,0 +1,156 @@
+"""aiohttp's connections: who may be connected to, how long each step took, and how many are open."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import weakref
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from silkline.errors import BlockedError, FetchTimeout
+from silkline.fetch.deadlines import Deadlines
+from silkline.protocols import Guard
+
+
+class Exchange:
+    """What the connector tells about one hop. Belongs to the task that made it and those it starts.
+
+    host: as in the URL; guarded: whether the guard is asked.
+    peer: the address of the other end. dns, connect, tls: seconds; 0 where a connection was reused.
+    refusal: the guard's last one.
+    phase: "dns", "connect" or "tls", while there is no connection.
+    """
+
+    __slots__ = ("connect", "dns", "guarded", "host", "peer", "phase", "refusal", "since", "tls")
+
+    def __init__(self) -> None:
+        self.peer = ""
+        self.dns = self.connect = self.tls = 0.0
+
+    def begin(self, host: str, guarded: bool) -> None:
+        """A connection has to be made."""
+        self.host = host
+        self.guarded = guarded
+        self.refusal: BlockedError | None = None
+        self.since = 0.0
+        self.phase = "dns"
+
+    def step(self, phase: str) -> None:
+        """The name is resolved ("connect"), TCP is connected ("tls"), or all is done ("")."""
+        now = perf_counter()
+        if self.phase == "connect" != phase:
+            self.connect += now - self.since
+        elif self.phase == "tls" and not phase:
+            self.tls += now - self.since
+        if phase != self.phase:
+            self.since = now
+        self.phase = phase
+
+
+exchange: ContextVar[Exchange] = ContextVar("exchange")
+"""Of the hop that is under way. Tasks that aiohttp starts to connect for it see the same one."""
+
+
+class _Refused(OSError):
+    """A connection that the guard forbids, in a form that lets the next address have its turn."""
+
+
+class _Protocol(ResponseHandler):
+    """aiohttp's protocol; notes when TCP is connected, which is when it is made, and to whom."""
+
+    __slots__ = ("peer",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.peer = ""
+        if (current := exchange.get(None)) is not None:
+            current.step("tls")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.peer = address_of(transport.get_extra_info("peername"))
+
+
+class Connector(aiohttp.TCPConnector):
+    """Asks the guard, starts the read limit when a connection is there, and counts the sockets that are open.
+
+    aiohttp's own limit leaves out idle connections: over many hosts they would use up the file descriptors.
+
+    connect_timeout: seconds for one connection: name, TCP and TLS together.
+    """
+
+    def __init__(
+        self, deadlines: Deadlines, limit: int, connect_timeout: float, guard: Guard | None, **options: Any
+    ) -> None:
+        super().__init__(limit=limit, socket_factory=self._socket, **options)
+        self._factory = cast(Any, functools.partial(_Protocol, loop=self._loop))
+        self._deadlines = deadlines
+        self._connect_timeout = connect_timeout
+        self._guard = guard
+        self._most = 2 * limit
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether as many connections are idle as may be in use: no further one should be kept."""
+        return len(self._sockets) >= self._most
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        current = exchange.get()
+        if self._guard is not None and current.guarded:
+            self._ask(self._guard, current, address[4])
+        current.step("connect")
+        opened = socket.socket(*address[:3])
+        self._sockets.add(opened)
+        return opened
+
+    def _ask(self, guard: Guard, current: Exchange, address: tuple[Any, ...]) -> None:
+        try:
+            guard(current.host, address[0], address[1])
+        except BlockedError as error:
+            current.refusal = error
+            raise _Refused(str(error)) from error
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> Any:
+        connection = await super().connect(req, traces, timeout)
+        exchange.get().peer = cast(_Protocol, connection.protocol).peer
+        self._deadlines.waiting()
+        return connection
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        current = exchange.get()
+        current.begin(req.url.raw_host or "", guarded=req.proxy is None)
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                protocol = await super()._create_connection(req, traces, timeout)
+        except TimeoutError as error:
+            raise FetchTimeout(
+                f"no connection to {req.url.authority} within {self._connect_timeout:g} s", current.phase
+            ) from error
+        except aiohttp.ClientConnectorError:
+            # No address is left; the name's other ones, if there are any, cannot be reached.
+            if current.refusal is not None:
+                raise current.refusal from None
+            raise
+        current.step("")
+        if not req.is_ssl():
+            current.tls = 0.0
+        return protocol
+
+
+def address_of(peername: Any) -> str:
+    """A socket's address as "192.0.2.1:80" or "[2001:db8::1]:80"; "" where there is none."""
+    if not isinstance(peername, tuple) or len(peername) < 2:
+        return ""
+    host = f"[{peername[0]}]" if ":" in peername[0] else peername[0]
+    return f"{host}:{peername[1]}"

@@ -1,0 +1,36 @@
+"""How an engine fetches: limits and identity, the same for every engine."""
+
+from __future__ import annotations
+
+import msgspec
+
+from silkline.config import MiB
+from silkline.version import __version__
+
+USER_AGENT = f"silkline/{__version__} (web crawler)"
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of an engine.
+
+    timeout: seconds for one whole fetch, redirects included.
+    connect_timeout: seconds for one connection: resolving the name, TCP and TLS together.
+    read_timeout: seconds until all headers are there, and again for each further piece of the body.
+    max_body: bytes of one decoded body.
+    max_headers: bytes of one response's headers.
+    max_redirects: redirects followed in one fetch.
+    limit: connections in use at once; as many again may be idle.
+    user_agent: the User-Agent header; "" for one that names silkline.
+    verify: whether TLS certificates are checked.
+    """
+
+    timeout: float = 60.0
+    connect_timeout: float = 10.0
+    read_timeout: float = 30.0
+    max_body: int = 32 * MiB
+    max_headers: int = 65_536
+    max_redirects: int = 10
+    limit: int = 300
+    user_agent: str = ""
+    verify: bool = True
