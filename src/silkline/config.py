@@ -37,6 +37,12 @@ Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or mo
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
 Workers = Annotated[int, Meta(ge=1, le=10_000, description="a whole number from 1 to 10000")]
 Processes = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
+Partitions = Annotated[int, Meta(ge=1, le=1024, description="a whole number from 1 to 1024")]
+Dedup = Annotated[
+    Literal["exact", "bloom", "none"],
+    Meta(description="exact, bloom or none", extra={"form": "word"}),
+]
+Chance = Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1, such as 0.001")]
 Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 1 to 65535, or 0 for any free one")]
 Seconds = Annotated[
     float,
@@ -77,6 +83,14 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: how long a lease lives without a renewal.
     max_deliveries: leases of one request before it becomes a dead letter with cause "crash".
     window: how many seconds ahead of its time a request may be handed out when its host has a delay.
+    partitions: parts that the hosts are spread over, so that they can lie on several servers; a job keeps
+        the number that it was created with.
+    dedup: how it is known which URLs were seen. "exact"; "bloom", in a fraction of the memory, where each
+        new URL is taken for a seen one with a chance of bloom_error; "none", every request is enqueued.
+    bloom_capacity: URLs that the first Bloom filter holds; it grows by further ones.
+    keep_done_urls: also keep the done URLs as text, for other programs to read.
+
+    The last five can only differ from their defaults on a frontier that is a server (redis://).
     """
 
     job: str = "spider"
@@ -86,6 +100,11 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = 60.0
     max_deliveries: int = 13
     window: float = 2.0
+    partitions: int = 1
+    dedup: Literal["exact", "bloom", "none"] = "exact"
+    bloom_capacity: int = 10_000_000
+    bloom_error: float = 0.001
+    keep_done_urls: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,14 +112,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     frontier: "sqlite:///path", "memory:", or "" for .silkline/<job>.db in the working directory.
     concurrency: visits at once in one process.
-    per_host, delay, max_pages, lease_seconds, max_deliveries: see FrontierOptions; max_deliveries None
-        means retries + 10.
+    per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
+        bloom_error, keep_done_urls: see FrontierOptions; max_deliveries None means retries + 10.
     timeout: seconds for one whole fetch, redirects included.
     visit_timeout: seconds for a whole visit, fetch and handler.
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
     processes: worker processes on this machine.
+    keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
     strict: dead letters make the exit code 1.
     grace: seconds that running visits get to end after the first SIGINT or SIGTERM.
@@ -123,12 +143,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_redirects: CountOrZero = 10
     user_agent: Line = ""
     processes: Processes = 1
+    keep_alive: Flag = False
     fresh: Flag = False
     strict: Flag = False
     quiet: Flag = False
     grace: Seconds = 10.0
     lease_seconds: SomeSeconds = 60.0
     max_deliveries: Count | None = None
+    partitions: Partitions = 1
+    dedup: Dedup = "exact"
+    bloom_capacity: Count = 10_000_000
+    bloom_error: Chance = 0.001
+    keep_done_urls: Flag = False
     outputs: Files = ()
     log_level: LogLevel = "info"
     log_file: Line | None = None
@@ -148,4 +174,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             max_pages=self.max_pages,
             lease_seconds=self.lease_seconds,
             max_deliveries=self.retries + 10 if self.max_deliveries is None else self.max_deliveries,
+            partitions=self.partitions,
+            dedup=self.dedup,
+            bloom_capacity=self.bloom_capacity,
+            bloom_error=self.bloom_error,
+            keep_done_urls=self.keep_done_urls,
         )

@@ -14,7 +14,7 @@ from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.session import Plan, Session, outputs_of
 from silkline.errors import ConfigError, FatalError
-from silkline.frontier.open import outputs_in, remove_store
+from silkline.frontier.open import check_options, outputs_in, remove_store
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
@@ -149,7 +149,9 @@ class Crawler:
             and sys.stderr is not None
             and not sys.stderr.isatty(),
         )
-        outputs_of(plan)  # refused before --fresh removes anything
+        # Refused before --fresh removes anything.
+        outputs_of(plan)
+        check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
             owned = None if settings.frontier_url == "memory:" else outputs_in(settings.frontier_url)
             refuse_foreign(settings.outputs, owned)

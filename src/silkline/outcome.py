@@ -110,10 +110,12 @@ class Stats(msgspec.Struct, frozen=True):
     leased: int = 0
     done: int = 0
     dead: int = 0
+    inbox: int = 0
+    """Tasks that other programs have pushed and no worker has looked at yet."""
 
     @property
     def open(self) -> int:
-        return self.waiting + self.delayed + self.leased
+        return self.waiting + self.delayed + self.leased + self.inbox
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -133,3 +135,64 @@ class Whereabouts(msgspec.Struct, frozen=True):
 
     place: str
     detail: str = ""
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    """What a worker says of itself every two seconds.
+
+    host, pid: where its process runs. started: Unix seconds. pages, items: kept since then.
+    in_flight: visits that are running. ready: leased, but not started.
+    rate: pages per second, lately. paused: it starts nothing, because a live setting says so.
+    """
+
+    host: str
+    pid: int
+    started: float
+    pages: int = 0
+    items: int = 0
+    in_flight: int = 0
+    ready: int = 0
+    rate: float = 0.0
+    paused: bool = False
+
+
+class WorkerState(msgspec.Struct, frozen=True):
+    """A worker that lives, as far as is known. seen: seconds since its last heartbeat."""
+
+    id: str
+    seen: float
+    beat: Heartbeat
+
+
+class HostState(msgspec.Struct, frozen=True):
+    """One host, by its politeness key.
+
+    delay, cap: its own; None where the job's hold.
+    due_in: seconds until delay and block let another request start; 0 for now.
+    blocked_for: seconds for which it is blocked still; 0 for not at all.
+    """
+
+    key: str
+    waiting: int = 0
+    leased: int = 0
+    delay: float | None = None
+    cap: int | None = None
+    due_in: float = 0.0
+    blocked_for: float = 0.0
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """A job at one moment, for its operator.
+
+    hosts: those with the most waiting first. host_count: how many have something waiting or leased.
+    workers: by id. oldest_lease: seconds since it was given; None if nothing is leased.
+    live: the live settings, raw, by name. notes: lines about the store, such as its dedup's error chance.
+    """
+
+    stats: Stats
+    hosts: tuple[HostState, ...] = ()
+    host_count: int = 0
+    workers: tuple[WorkerState, ...] = ()
+    oldest_lease: float | None = None
+    live: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from silkline.config import FrontierOptions
 from silkline.events import Event
 from silkline.outcome import (
     Added,
     Committed,
     DeadLetter,
+    Heartbeat,
     Item,
     LeaseBatch,
     Outcome,
+    Overview,
     Stats,
     Whereabouts,
 )
@@ -36,6 +39,10 @@ class Frontier(Protocol):
 
     Any verb raises FrontierError when the store fails; then nothing of that call happened.
     """
+
+    @property
+    def worker(self) -> str:
+        """This worker's id: who holds the leases that are handed out here."""
 
     async def open(self) -> None:
         """Connect, create or check the schema. Raises JobError for a foreign, newer or other job's store."""
@@ -99,6 +106,25 @@ class Frontier(Protocol):
         """Keep small facts about the job (its definition, when it ended)."""
 
     async def recall(self) -> Mapping[str, str]: ...
+
+    async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
+        """Say that this worker lives, and how it does; forgotten by `close`. Returns the live settings: raw
+        text by name, whoever wrote them."""
+
+    async def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
+        """Set live settings, or unset those with None; returns all of them. Workers learn of it by their
+        next heartbeat; what the texts mean is theirs to judge."""
+
+    async def apply(self, options: FrontierOptions) -> None:
+        """From now on hand out by these limits: per_host, delay, max_pages, lease_seconds, max_deliveries,
+        window. What else the options say is as it was at `open`."""
+
+    async def overview(self, hosts: int = 10) -> Overview:
+        """The job at this moment, with at most that many hosts. Counts a lot: not for a hot path."""
+
+    def listen(self, news: Callable[[], None]) -> None:
+        """Call `news` on the event loop whenever others may have made work available. A frontier that hears
+        nothing of others says by `LeaseBatch.wake_in` when to ask again."""
 
 
 class Fetcher(Protocol):

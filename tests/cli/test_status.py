@@ -29,9 +29,9 @@ def test_several_jobs_are_listed_where_none_is_named(inside: Call, two_jobs: Sit
     done = inside("status")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["job", "waiting", "delayed", "leased", "done", "dead"],
-        ["one", "0", "0", "0", "1", "0"],
-        ["second", "6", "0", "0", "0", "1"],
+        ["job", "waiting", "delayed", "leased", "done", "dead", "inbox"],
+        ["one", "0", "0", "0", "1", "0", "0"],
+        ["second", "6", "0", "0", "0", "1", "0"],
     ]
     listed = [json.loads(line) for line in inside("status", "--json").stdout.splitlines()]
     assert [(job["job"], job["waiting"], job["dead"]) for job in listed] == [("one", 0, 0), ("second", 6, 1)]
@@ -68,7 +68,7 @@ def test_a_spider_without_a_name_goes_on_with_the_job_of_the_frontier(
     done = inside("run", "spider.py", "--frontier", "sqlite:///x.db")
     assert done.returncode == 0, done.stderr
     assert inside("status", "--frontier", "sqlite:///x.db", "--json").stdout.startswith(
-        '{"job":"second","waiting":0,"delayed":0,"leased":0,"done":6,"dead":1}'
+        '{"job":"second","waiting":0,"delayed":0,"leased":0,"done":6,"dead":1,"inbox":0}'
     )
     spider.write_text(
         "import silkline\ncrawler = silkline.Crawler('other')\ncrawler.handler(lambda page: [])\n"

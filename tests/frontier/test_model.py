@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier
-from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
+from silkline.outcome import Dead, Done, Heartbeat, Lease, Outcome, Overview, RetryLater, Verdict
 from silkline.protocols import Frontier, Positions
 from silkline.request import Request
 from silkline.url import host_of
@@ -164,6 +164,19 @@ class Comparison(RuleBasedStateMachine):
     def remember(self, facts: dict[str, str]) -> None:
         self.both(lambda f: f.remember(facts))
 
+    @rule(changes=st.dictionaries(st.sampled_from(["delay", "paused", ""]), st.none() | st.text(max_size=3)))
+    def configure(self, changes: dict[str, str | None]) -> None:
+        self.both(lambda f: f.configure(changes))
+
+    @rule(pages=st.integers(0, 2**53))
+    def heartbeat(self, pages: int) -> None:
+        self.both(lambda f: f.heartbeat(Heartbeat("box", 1, 0.0, pages=pages)))
+
+    @rule(options=options)
+    def apply(self, options: FrontierOptions) -> None:
+        self.options = options
+        self.both(lambda f: f.apply(options))
+
     @rule()
     def reopen(self) -> None:
         self.both(lambda f: f.close())
@@ -177,6 +190,7 @@ class Comparison(RuleBasedStateMachine):
         self.both(lambda f: f.dead_letters())
         self.both(lambda f: f.positions())
         self.both(lambda f: f.recall())
+        self.both(lambda f: overview_of(f))
 
     def teardown(self) -> None:
         for url in URLS:
@@ -190,6 +204,13 @@ class Comparison(RuleBasedStateMachine):
         chosen = st.lists(st.sampled_from(recent), min_size=1, max_size=6)
         old = st.lists(st.sampled_from(self.leases), max_size=1)
         return data.draw(chosen) + data.draw(old)
+
+
+async def overview_of(frontier: Frontier) -> Overview:
+    """What the store alone decides: neither the worker's name nor the lines about the store."""
+    overview = await frontier.overview(3)
+    workers = tuple(msgspec.structs.replace(worker, id="") for worker in overview.workers)
+    return msgspec.structs.replace(overview, workers=workers, notes=())
 
 
 class _Delivery:

@@ -38,6 +38,16 @@ def test_anything_else_is_refused_in_one_line(url: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("partitions", 4), ("dedup", "bloom"), ("dedup", "none"), ("keep_done_urls", True)]
+)
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///job.db"])
+def test_what_only_a_server_does_is_refused_in_one_line(url: str, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} = {value} needs .* \(redis://") as caught:
+        frontier_from(url, FrontierOptions(**{name: value}))
+    assert "\n" not in str(caught.value)
+
+
 class TestRemoveStore:
     async def test_it_removes_the_jobs_files_and_no_others(self, tmp_path: Path) -> None:
         url = f"sqlite:///{tmp_path}/job.db"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -23,7 +24,7 @@ import pytest
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.frontier import SqliteFrontier, sqlite_file
-from silkline.outcome import Outcome, Stats
+from silkline.outcome import Heartbeat, Outcome, Stats
 from silkline.protocols import Positions
 from tests.frontier.conftest import ManualClock, dead, done, pages, retry, urls
 
@@ -66,6 +67,94 @@ def program(path: Path, body: str) -> list[str]:
     return [sys.executable, "-c", "\n".join(lines)]
 
 
+def make_v1(path: Path) -> None:
+    """A file that silkline 0.1 left behind when it was killed: job "old", eight requests in all places."""
+    connection = sqlite3.connect(path)
+    connection.executescript((Path(__file__).parent.parent / "data" / "frontier_v1.sql").read_text())
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+
+
+class TestOlderSchema:
+    async def test_a_file_of_version_1_goes_on_where_it_was(self, path: Path, clock: ManualClock) -> None:
+        make_v1(path)
+        async with opened(path, clock, job="old", per_host=3, delay=0.5) as frontier:
+            assert await frontier.stats() == Stats(waiting=3, delayed=1, leased=2, done=1, dead=1)
+            overview = await frontier.overview()
+            assert (overview.oldest_lease, overview.live, overview.workers) == (None, {}, ())
+            assert await frontier.positions() == {"/out.jsonl": "7"}
+            await frontier.heartbeat(Heartbeat("box", 1, 0.0))
+            await frontier.configure({"paused": "true"})
+            clock.now += 2.0
+            batch = await frontier.lease(9)
+            assert sorted(urls(batch)) == ["a/2", "a/3", "b/1", "b/2", "b/3"]
+            assert min(lease.token for lease in batch.leases) == 6
+        async with opened(path, clock, job="old", per_host=3, delay=0.5) as frontier:
+            assert (await frontier.overview()).live == {"paused": "true"}
+
+    async def test_its_schema_is_then_that_of_a_new_file(self, tmp_path: Path, clock: ManualClock) -> None:
+        make_v1(tmp_path / "old.db")
+        schemas = []
+        for name in ("old", "new"):
+            async with opened(tmp_path / f"{name}.db", clock, job=name):
+                pass
+            with sqlite3.connect(tmp_path / f"{name}.db") as connection:
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                tables = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name")
+                schemas.append((version, [(*row[:2], without_comments(row[2])) for row in tables]))
+            connection.close()
+        assert schemas[0] == schemas[1]
+
+    async def test_a_migration_that_fails_changes_nothing(
+        self, path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_v1(path)
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE live (x)")  # in the way of the last step
+        connection.close()
+        with pytest.raises(FrontierError, match="table live already exists"):
+            async with opened(path, clock, job="old"):
+                pass
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'workers'").fetchone() == (
+            0,
+        )
+        connection.close()
+
+
+def without_comments(sql: str | None) -> str:
+    return " ".join(re.sub(r"--.*", "", sql or "").split())
+
+
+class TestNews:
+    async def test_what_another_worker_did_is_news_at_the_next_heartbeat(
+        self, path: Path, clock: ManualClock
+    ) -> None:
+        beat, news = Heartbeat("box", 1, 0.0), []
+        async with opened(path, clock) as frontier:
+            frontier.listen(lambda: news.append("heard"))
+            await frontier.heartbeat(beat)
+            news.clear()
+            async with opened(path, clock) as other:
+                await other.add(pages("a", 1))
+            await frontier.heartbeat(beat)
+            assert news == ["heard"]
+            await frontier.heartbeat(beat)
+            assert news == ["heard"]
+
+    async def test_a_dead_workers_heartbeat_is_forgotten(self, path: Path, clock: ManualClock) -> None:
+        body = (
+            "from silkline.outcome import Heartbeat\nawait f.heartbeat(Heartbeat('box', 1, 0.0))\nos._exit(0)"
+        )
+        assert subprocess.run(program(path, body), timeout=60).returncode == 0
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("SELECT count(*) FROM workers").fetchone() == (1,)
+        connection.close()
+        async with opened(path, clock) as frontier:
+            assert (await frontier.overview()).workers == ()
+
+
 class TestRefusal:
     async def refused(self, path: Path, error: type[Exception], match: str, **options: str) -> None:
         before = path.read_bytes() if path.is_file() else None
@@ -92,6 +181,10 @@ class TestRefusal:
             connection.execute(f"PRAGMA user_version = {sqlite_file.SCHEMA_VERSION + 1}")
         connection.close()
         await self.refused(path, JobError, "newer silkline .* upgrade")
+
+    async def test_another_jobs_frontier_of_an_older_schema(self, path: Path) -> None:
+        make_v1(path)
+        await self.refused(path, JobError, "belongs to the job 'old', not 'news'", job="news")
 
     async def test_another_jobs_frontier(self, path: Path, clock: ManualClock) -> None:
         async with opened(path, clock, job="shop"):

@@ -42,6 +42,9 @@ SETTINGS: dict[str, Any] = {
         JOB, "URL", "Where its requests live: sqlite:///PATH, or memory: to keep nothing.", ".silkline/JOB.db"
     ),
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
+    "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),
+    "partitions": _text(JOB, "N", "Parts that the hosts are spread over, for several servers.", "1"),
+    "dedup": _text(JOB, "HOW", "How seen URLs are known: exact, bloom or none.", "exact"),
     "strict": _flag(JOB, "strict", "Exit with 1 if there are dead letters."),
     "concurrency": _text(SPEED, "N", "Pages at once in one process.", "64"),
     "per_host": _text(SPEED, "N", "Requests to one host at once.", "8"),

@@ -88,6 +88,7 @@ class Committer:
             if self._withdrawn:
                 tokens, self._withdrawn = self._withdrawn, []
                 await self._frontier.release(tokens)
+                self._wake_leaser()  # when they are due again only the frontier knows
 
     def _settle(self, group: Sequence[Outcome], committed: Committed) -> None:
         self._held.forget([outcome.lease.token for outcome in group])

@@ -16,10 +16,6 @@ PREFETCH = 2
 MAX_REMEMBERED = 10_000
 """Hosts whose last start is remembered, before those that are due again are forgotten."""
 
-MAX_SLEEP = 0.1
-"""Seconds after which an idle leaser looks again even if nothing woke it: other processes may have
-added or committed. Ten small queries a second are no hot polling."""
-
 
 class Held:
     """Every lease that this worker has not finished: ready, not yet due, in flight or to be committed."""
@@ -152,7 +148,11 @@ class Held:
 
 
 class Leaser:
-    """Asks the frontier for leases until there is a reason to stop."""
+    """Asks the frontier for leases until there is a reason to stop. Where there are none it sleeps until the
+    frontier said to ask again, or something woke it: it never polls.
+
+    keep_alive: a complete job is no reason to stop.
+    """
 
     def __init__(
         self,
@@ -161,16 +161,20 @@ class Leaser:
         seeding: Callable[[], bool],
         give_back: Callable[[Sequence[int]], None],
         hungry: Callable[[], None],
+        *,
+        keep_alive: bool = False,
     ) -> None:
         self._frontier = frontier
         self._held = held
         self._seeding = seeding
         self._give_back = give_back
         self._hungry = hungry
+        self._keep_alive = keep_alive
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something changed: a commit freed slots or added links, seeds came in, visitors want more."""
+        """Something changed: a commit freed slots or added links, seeds came in, visitors want more, other
+        workers did something."""
         self._wake.set()
 
     async def run(self) -> str:
@@ -192,22 +196,25 @@ class Leaser:
             if not batch.leases and not len(self._held):
                 if batch.budget_spent:
                     return "budget"
-                if batch.finished and not seeding:
+                if batch.finished and not seeding and not self._keep_alive:
                     return "finished"
             if len(batch.leases) < wanted:
                 self._hungry()
-                await self._nap(MAX_SLEEP if batch.wake_in is None else min(batch.wake_in, MAX_SLEEP))
+                await self._nap(batch.wake_in)
 
-    async def _nap(self, seconds: float) -> None:
+    async def _nap(self, seconds: float | None) -> None:
+        """At most that long; None: until woken."""
         try:
-            async with asyncio.timeout(max(seconds, 0.001)):
+            async with asyncio.timeout(None if seconds is None else max(seconds, 0.001)):
                 await self._wake.wait()
         except TimeoutError:
             pass
 
 
-async def renew(frontier: Frontier, held: Held, period: float, hook: Hook) -> None:
-    """Heartbeat every held lease, prefetched ones and those awaiting their commit too, for ever."""
+async def renew(
+    frontier: Frontier, held: Held, period: float, hook: Hook, wake_leaser: Callable[[], None]
+) -> None:
+    """Prolong every held lease, prefetched ones and those awaiting their commit too, for ever."""
     while True:
         await asyncio.sleep(period)
         if not len(held):
@@ -216,6 +223,7 @@ async def renew(frontier: Frontier, held: Held, period: float, hook: Hook) -> No
         lost = [token for token in await frontier.renew(held.tokens) if token in held]
         if lost:
             held.forget(lost)
+            wake_leaser()
             hook(
                 Trouble(f"leases that ran out before they could be renewed, to be visited again: {len(lost)}")
             )

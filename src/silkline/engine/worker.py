@@ -27,6 +27,9 @@ from silkline.router import Router
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
 
+SEEDS_PERIOD = 0.1
+"""Seconds between two looks at a flag in memory."""
+
 
 class Parts(msgspec.Struct, frozen=True):
     """What a worker is made of. `fetch` has the middleware composed in; the frontier is open."""
@@ -56,8 +59,14 @@ class Worker:
             parts.frontier, self._held, self._known, deliver_to(parts.sinks), parts.hook, self._wake_leaser
         )
         self._leaser = Leaser(
-            parts.frontier, self._held, self._seeding, self._committer.give_back, self._committer.hurry
+            parts.frontier,
+            self._held,
+            self._seeding,
+            self._committer.give_back,
+            self._committer.hurry,
+            keep_alive=settings.keep_alive,
         )
+        parts.frontier.listen(self._wake_leaser)
         self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -90,12 +99,15 @@ class Worker:
                 self._tools, self._held, self._committer, self._wake_leaser, tasks, settings.visit_timeout
             )
             seeder = tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder")
-            period = settings.lease_seconds / 3
+            renewer = renew(
+                parts.frontier, self._held, settings.lease_seconds / 3, parts.hook, self._wake_leaser
+            )
             side = [
                 tasks.create_task(self._committer.run(), name="committer"),
-                tasks.create_task(renew(parts.frontier, self._held, period, parts.hook), name="renewer"),
+                tasks.create_task(renewer, name="renewer"),
                 tasks.create_task(visitors.relieve(), name="reliever"),
                 tasks.create_task(self._monitor.run(), name="monitor"),
+                tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
             ]
             reason = await self._reason_to_stop(leaser)
             parts.hook(Stopping(reason))
@@ -133,6 +145,16 @@ class Worker:
         await visitors.end()
         await self._committer.flush()
         await self._parts.frontier.release(self._held.tokens)
+
+    async def _hear_of_seeds(self) -> None:
+        """While another process reads the seeds: it says when it is through by a flag, which wakes nobody."""
+        looks = 0
+        while self._parts.seeding_elsewhere():
+            await asyncio.sleep(SEEDS_PERIOD)
+            looks += 1
+            if looks % 10 == 0:
+                self._wake_leaser()  # that process may only now have opened the frontier
+        self._wake_leaser()
 
     def _wake_leaser(self) -> None:
         self._leaser.wake()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 
@@ -16,19 +16,22 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
-from silkline.frontier.memory_state import Entry, Host, Queue, arrivals
+from silkline.frontier.memory_state import Entry, Host, Queue, arrivals, state_of
 from silkline.outcome import (
     Added,
     Committed,
     DeadLetter,
     Done,
+    Heartbeat,
     Lease,
     LeaseBatch,
     Outcome,
+    Overview,
     RetryLater,
     Stats,
     Verdict,
     Whereabouts,
+    WorkerState,
 )
 from silkline.protocols import Clock, Deliver, Positions
 from silkline.request import Request
@@ -55,6 +58,12 @@ class MemoryFrontier:
         self._waiting: dict[int, Entry] = {}
         self._positions: dict[str, str] = {}
         self._facts: dict[str, str] = {}
+        self._live: dict[str, str] = {}
+        self._beats: dict[str, tuple[float, Heartbeat]] = {}
+
+    @property
+    def worker(self) -> str:
+        return self._worker
 
     async def open(self) -> None:
         self._is_open = True
@@ -62,6 +71,7 @@ class MemoryFrontier:
     async def close(self) -> None:
         if self._is_open:
             self._give_back(list(self._leased))
+            self._beats.clear()
             self._is_open = False
 
     async def add(self, requests: Sequence[Request]) -> Added:
@@ -198,6 +208,44 @@ class MemoryFrontier:
         self._now()
         return dict(self._facts)
 
+    async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
+        self._beats[self._worker] = (self._now(), beat)
+        return dict(self._live)
+
+    async def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
+        self._now()
+        merged = {**self._live, **changes}
+        self._live = {name: text for name, text in merged.items() if text is not None}
+        return dict(self._live)
+
+    async def apply(self, options: FrontierOptions) -> None:
+        now = self._now()
+        self._options = options
+        for host in self._hosts.values():
+            for queue in host.queues.values():
+                queue.due = inf
+        self._settle(self._hosts.values(), now)
+
+    async def overview(self, hosts: int = 10) -> Overview:
+        now = self._now()
+        waiting, leased = Counter(entry.host for entry in self._waiting.values()), self._in_flight()
+        busy = [host for host in self._hosts.values() if waiting[host] or leased[host.key]]
+        busy.sort(key=lambda host: (-waiting[host], -leased[host.key], host.key))
+        return Overview(
+            stats=await self.stats(),
+            hosts=tuple(
+                state_of(host, waiting[host], leased[host.key], self._delay(host), now)
+                for host in busy[:hosts]
+            ),
+            host_count=len(busy),
+            workers=tuple(WorkerState(id, now - at, beat) for id, (at, beat) in sorted(self._beats.items())),
+            oldest_lease=max((now - entry.at for entry in self._leased.values()), default=None),
+            live=dict(self._live),
+        )
+
+    def listen(self, news: Callable[[], None]) -> None:
+        """There are no others."""
+
     def _now(self) -> float:
         if not self._is_open:
             raise FrontierError("the frontier is not open")
@@ -307,6 +355,7 @@ class MemoryFrontier:
         self._last_token += 1
         entry.token, entry.worker = self._last_token, self._worker
         entry.deliveries += 1
+        entry.at = now
         entry.expires = now + starts_in + self._options.lease_seconds
         entry.host.last_start = now + starts_in
         entry.host.last_token = entry.token

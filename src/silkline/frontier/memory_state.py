@@ -9,6 +9,7 @@ from math import inf
 import msgspec
 
 from silkline.frontier import rules
+from silkline.outcome import HostState
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -38,7 +39,8 @@ class Host:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A request that is not done. `id` is its place in the order of arrival."""
+    """A request that is not done. `id` is its place in the order of arrival; `at` is since when it is
+    leased or dead."""
 
     id: int
     request: Request
@@ -52,6 +54,19 @@ class Entry:
     error: str = ""
     worker: str = ""
     at: float = 0.0
+
+
+def state_of(host: Host, waiting: int, leased: int, delay: float, now: float) -> HostState:
+    """`delay`: the one that holds for the host."""
+    return HostState(
+        key=host.key,
+        waiting=waiting,
+        leased=leased,
+        delay=host.delay,
+        cap=host.cap,
+        due_in=max(0.0, max(host.last_start + delay, host.blocked_until) - now),
+        blocked_for=max(0.0, host.blocked_until - now),
+    )
 
 
 def arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:

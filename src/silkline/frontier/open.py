@@ -17,6 +17,7 @@ from silkline.frontier.sqlite_file import Database, open_reader, primary_code, r
 from silkline.protocols import Frontier
 
 SQLITE = "sqlite:///"
+ONLY_ON_A_SERVER = ("partitions", "dedup", "keep_done_urls")
 
 T = TypeVar("T")
 
@@ -24,11 +25,24 @@ T = TypeVar("T")
 def frontier_from(url: str, options: FrontierOptions) -> Frontier:
     """ "memory:", "sqlite:///relative/path" or "sqlite:////absolute/path"; not opened yet.
 
-    Raises ConfigError for anything else.
+    Raises ConfigError for anything else, and for options that this frontier does not know.
     """
+    check_options(url, options)
     if url == "memory:":
         return MemoryFrontier(options)
     return SqliteFrontier(_path(url), options)
+
+
+def check_options(url: str, options: FrontierOptions) -> None:
+    """Raise ConfigError for a URL that is no frontier, and for options that only a server's knows."""
+    store_file(url)
+    plain = FrontierOptions()
+    for name in ONLY_ON_A_SERVER:
+        if getattr(options, name) != getattr(plain, name):
+            raise ConfigError(
+                f"{name} = {getattr(options, name)} needs a frontier on a server (redis://...), "
+                f"not {url}: leave {name} out, or name one with --frontier"
+            )
 
 
 def store_file(url: str) -> Path | None:

@@ -1,4 +1,4 @@
--- The frontier of one job, version 1. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 2. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE requests (
     expires     REAL,                               -- leased: until then, unless renewed
     cause       TEXT,                               -- delayed, dead: what went wrong last
     error       TEXT,
-    at          REAL                                -- dead: since when
+    at          REAL                                -- leased: when it was given; dead: since when
 );
 -- `places` alone answers what a host has waiting and how much of it is in flight.
 CREATE INDEX places ON requests (state, host, priority DESC, id);
@@ -59,3 +59,7 @@ CREATE INDEX queues_by_due ON queues (priority, due, turn, host);
 
 CREATE TABLE positions (sink TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- What workers and the operator tell each other: see `protocols.Frontier`, heartbeat and configure.
+CREATE TABLE workers (id TEXT PRIMARY KEY, seen REAL NOT NULL, beat TEXT NOT NULL) WITHOUT ROWID;  -- beat: JSON
+CREATE TABLE live (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -13,7 +13,17 @@ from silkline.frontier import rules, sqlite_reads
 from silkline.frontier.sqlite_file import Database, open_reader
 from silkline.frontier.sqlite_store import SqliteStore, arrivals
 from silkline.frontier.store_thread import StoreThread
-from silkline.outcome import Added, Committed, DeadLetter, LeaseBatch, Outcome, Stats, Whereabouts
+from silkline.outcome import (
+    Added,
+    Committed,
+    DeadLetter,
+    Heartbeat,
+    LeaseBatch,
+    Outcome,
+    Overview,
+    Stats,
+    Whereabouts,
+)
 from silkline.protocols import Clock, Deliver, Positions
 from silkline.request import Request
 
@@ -31,15 +41,21 @@ class SqliteFrontier:
         self._path = Path(path)
         self._options = options
         self._clock = clock
+        self._worker = rules.new_worker_id()
+        self._news: Callable[[], None] = _nobody_listens
         self._store: SqliteStore | None = None
         self._writer: StoreThread
         self._reader: StoreThread
         self._reads: Database
 
+    @property
+    def worker(self) -> str:
+        return self._worker
+
     async def open(self) -> None:
         if self._store is not None:
             return
-        store = SqliteStore(self._path, rules.new_worker_id(), self._options)
+        store = SqliteStore(self._path, self._worker, self._options)
         self._writer = StoreThread("frontier-writer")
         try:
             await self._writer.run(lambda: store.open(self._clock()))
@@ -125,6 +141,29 @@ class SqliteFrontier:
     async def recall(self) -> Mapping[str, str]:
         return await self._read(sqlite_reads.facts)
 
+    async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
+        live, changed = await self._write(lambda store: store.heartbeat(beat, self._clock()))
+        if changed:
+            self._news()
+        return live
+
+    async def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
+        return await self._write(lambda store: store.configure(changes))
+
+    async def apply(self, options: FrontierOptions) -> None:
+        await self._write(lambda store: store.apply(options, self._clock()))
+        self._options = options
+
+    async def overview(self, hosts: int = 10) -> Overview:
+        return await self._read(
+            lambda reads: sqlite_reads.overview(reads, hosts, self._options, self._clock())
+        )
+
+    def listen(self, news: Callable[[], None]) -> None:
+        """Of other processes this worker learns at its heartbeats; while they work beside it, `lease` says to
+        ask again soon."""
+        self._news = news
+
     async def _write(
         self, verb: Callable[[SqliteStore], T], undo: Callable[[SqliteStore, T], None] | None = None
     ) -> T:
@@ -140,3 +179,7 @@ class SqliteFrontier:
         if self._store is None:
             raise FrontierError("the frontier is not open")
         return self._store
+
+
+def _nobody_listens() -> None:
+    """Until `listen`."""

@@ -14,7 +14,7 @@ from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""
@@ -80,6 +80,15 @@ class Database:
             raise
 
     @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment."""
+        self.run("BEGIN")
+        try:
+            yield
+        finally:
+            self.run("ROLLBACK")
+
+    @contextlib.contextmanager
     def unsynced(self) -> Iterator[None]:
         """Do not wait for the disk: a power cut may undo what changes here, and does it no harm.
 
@@ -113,7 +122,7 @@ def open_writer(path: Path, options: FrontierOptions) -> Database:
             _refuse_foreign(database)
             _configure(database)
             with database.transaction():
-                _create_if_new(database, options)
+                _create_or_migrate(database, options)
                 _refuse_other_job(database, options.job)
             for verb in VERBS:
                 database.script(f"verbs/{verb}.sql")
@@ -181,8 +190,11 @@ def _switch_to_wal(database: Database) -> None:
             time.sleep(0.01)
 
 
-def _create_if_new(database: Database, options: FrontierOptions) -> None:
-    if database.row("PRAGMA user_version") == (0,):
+def _create_or_migrate(database: Database, options: FrontierOptions) -> None:
+    (version,) = database.row("PRAGMA user_version")
+    if version == SCHEMA_VERSION:
+        return
+    if version == 0:
         database.script("schema.sql")
         database.run(
             "INSERT INTO meta (job, per_host, delay) VALUES (?, ?, ?)",
@@ -191,7 +203,11 @@ def _create_if_new(database: Database, options: FrontierOptions) -> None:
             options.delay,
         )
         database.run(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.run(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    else:
+        _refuse_other_job(database, options.job)
+        for step in range(version + 1, SCHEMA_VERSION + 1):
+            database.script(f"migrations/{step}.sql")
+    database.run(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _refuse_other_job(database: Database, job: str) -> None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.sqlite_file import Database
 from silkline.frontier.sqlite_store import DEAD_LETTERS
-from silkline.outcome import DeadLetter, Stats, Whereabouts
+from silkline.outcome import DeadLetter, Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
 from silkline.protocols import Positions
 from silkline.request import Request
 from silkline.url import fingerprint_of, host_of
 
 _request = msgspec.json.Decoder(Request)
+_heartbeat = msgspec.json.Decoder(Heartbeat)
+
+# `places` answers both counts without touching a row.
+_BUSY_HOSTS = """
+SELECT host, sum(state = 'waiting') AS waiting, sum(state = 'leased') AS leased
+FROM requests WHERE state IN ('waiting', 'leased') GROUP BY host
+"""
 
 
 def stats(database: Database) -> Stats:
@@ -47,6 +56,38 @@ def dead_letters(database: Database, cause: str | None, host: str | None, limit:
 
 def dead_causes(database: Database) -> Mapping[str, int]:
     return dict(database.rows("SELECT cause, count(*) FROM requests WHERE state = 'dead' GROUP BY cause"))
+
+
+def overview(database: Database, hosts: int, options: FrontierOptions, now: float) -> Overview:
+    """`options`: the limits that hold where a host has none of its own."""
+    with database.snapshot():
+        first = database.rows(
+            "SELECT h.key, b.waiting, b.leased, h.delay, h.cap, h.last_start, h.blocked_until,"
+            " count(*) OVER ()"
+            f" FROM ({_BUSY_HOSTS}) AS b JOIN hosts AS h ON h.id = b.host"
+            " ORDER BY b.waiting DESC, b.leased DESC, h.key LIMIT ?",
+            max(1, hosts),
+        )
+        oldest = database.row("SELECT at FROM requests WHERE state = 'leased' ORDER BY token LIMIT 1")
+        return Overview(
+            stats=stats(database),
+            hosts=tuple(_host_state(row, options, now) for row in first[:hosts]),
+            host_count=first[0][7] if first else 0,
+            workers=tuple(
+                WorkerState(id, now - seen, _heartbeat.decode(beat))
+                for id, seen, beat in database.rows("SELECT id, seen, beat FROM workers ORDER BY id")
+            ),
+            oldest_lease=None if oldest is None or oldest[0] is None else now - oldest[0],
+            live=dict(database.rows("SELECT name, value FROM live")),
+        )
+
+
+def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
+    key, waiting, leased, delay, cap, last_start, blocked_until, _ = row
+    earliest = max(last_start + (options.delay if delay is None else delay), blocked_until)
+    return HostState(
+        key, waiting, leased, delay, cap, max(0.0, earliest - now), max(0.0, blocked_until - now)
+    )
 
 
 def explain(database: Database, url: str, now: float) -> Whereabouts:

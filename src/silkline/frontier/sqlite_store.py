@@ -14,7 +14,7 @@ from silkline.errors import ConfigError
 from silkline.frontier import rules
 from silkline.frontier.liveness import WorkerLock
 from silkline.frontier.sqlite_file import Database, open_writer
-from silkline.outcome import Committed, Done, Lease, LeaseBatch, Outcome, RetryLater, Verdict
+from silkline.outcome import Committed, Done, Heartbeat, Lease, LeaseBatch, Outcome, RetryLater, Verdict
 from silkline.protocols import Deliver
 from silkline.request import Request
 from silkline.url import host_of
@@ -64,6 +64,7 @@ class SqliteStore:
         self._options = options
         self._lock = WorkerLock(WorkerLock.directory_of(path), worker)
         self._connected: Database | None = None
+        self._version = 0
 
     def open(self, now: float) -> None:
         try:
@@ -74,7 +75,8 @@ class SqliteStore:
         self._lock.take()
         try:
             self._connected = open_writer(self._path, self._options)
-            self._apply_options(now)
+            self._use_options()
+            self._settle_by_new_limits(now)
             self._expire_the_dead(now)
         except BaseException:
             self.close(now)
@@ -86,6 +88,8 @@ class SqliteStore:
         try:
             if database is not None:
                 database.run("INSERT INTO give_back VALUES (?, NULL)", now)
+                with database.unsynced():
+                    database.run("DELETE FROM workers WHERE id = ?", self._worker)
         finally:
             if database is not None:
                 database.close()
@@ -109,8 +113,8 @@ class SqliteStore:
 
     def lease(self, count: int, now: float) -> LeaseBatch:
         batch = self._lease(count, now)
-        if len(batch.leases) < count and not batch.finished and self._lock.has_company():
-            if not batch.leases and self._expire_the_dead(now):
+        if len(batch.leases) < count and self._lock.has_company():
+            if not batch.leases and not batch.finished and self._expire_the_dead(now):
                 batch = self._lease(count, now)
             wake_in = COMPANY_POLL if batch.wake_in is None else min(batch.wake_in, COMPANY_POLL)
             batch = msgspec.structs.replace(batch, wake_in=wake_in)
@@ -202,6 +206,40 @@ class SqliteStore:
             for fact in facts.items():
                 self._database.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", *fact)
 
+    def heartbeat(self, beat: Heartbeat, now: float) -> tuple[Mapping[str, str], bool]:
+        """The live settings, and whether others have changed anything in the file since the last one."""
+        (version,) = self._database.row("PRAGMA data_version")
+        changed, self._version = version != self._version, version
+        with self._database.unsynced(), self._database.transaction():
+            self._database.run(
+                "INSERT OR REPLACE INTO workers (id, seen, beat) VALUES (?, ?, ?)",
+                self._worker,
+                now,
+                _json(beat),
+            )
+            return self._live(), changed
+
+    def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
+        with self._database.transaction():
+            for name, text in changes.items():
+                if text is None:
+                    self._database.run("DELETE FROM live WHERE name = ?", name)
+                else:
+                    self._database.run("INSERT OR REPLACE INTO live (name, value) VALUES (?, ?)", name, text)
+            return self._live()
+
+    def apply(self, options: FrontierOptions, now: float) -> None:
+        """Each worker computes the queues again: others, with the old limits still, may have been at them
+        since the first one did."""
+        self._options = options
+        with self._database.transaction():
+            self._use_options()
+            self._database.run("UPDATE meta SET per_host = ?, delay = ?", options.per_host, options.delay)
+            self._settle_all(now)
+
+    def _live(self) -> Mapping[str, str]:
+        return dict(self._database.rows("SELECT name, value FROM live"))
+
     def _lease(self, count: int, now: float) -> LeaseBatch:
         with self._database.unsynced():
             self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
@@ -250,23 +288,31 @@ class SqliteStore:
         )
         self._database.run("INSERT INTO settle VALUES (?)", now)
 
-    def _apply_options(self, now: float) -> None:
-        options, database = self._options, self._database
-        limits = (options.per_host, options.delay)
-        database.run(
+    def _use_options(self) -> None:
+        options = self._options
+        self._database.run("DELETE FROM options")
+        self._database.run(
             "INSERT INTO options VALUES (?, ?, ?, ?, ?, ?)",
             self._worker,
-            *limits,
+            options.per_host,
+            options.delay,
             options.lease_seconds,
             options.max_deliveries,
             options.window,
         )
-        with database.transaction():
-            if database.row("SELECT per_host, delay FROM meta") != limits:
-                database.run("UPDATE meta SET per_host = ?, delay = ?", *limits)
-                database.run("UPDATE queues SET due = 1e999")
-                database.run("INSERT INTO touched (host, priority) SELECT host, priority FROM queues")
-                database.run("INSERT INTO settle VALUES (?)", now)
+
+    def _settle_by_new_limits(self, now: float) -> None:
+        """Where the queues were last computed with other limits than this worker's, compute them again."""
+        limits = (self._options.per_host, self._options.delay)
+        with self._database.transaction():
+            if self._database.row("SELECT per_host, delay FROM meta") != limits:
+                self._database.run("UPDATE meta SET per_host = ?, delay = ?", *limits)
+                self._settle_all(now)
+
+    def _settle_all(self, now: float) -> None:
+        self._database.run("UPDATE queues SET due = 1e999")
+        self._database.run("INSERT INTO touched (host, priority) SELECT host, priority FROM queues")
+        self._database.run("INSERT INTO settle VALUES (?)", now)
 
     def _expire_the_dead(self, now: float) -> bool:
         """End the leases of workers that do not live, so that the next lease takes them back.
@@ -275,12 +321,14 @@ class SqliteStore:
         before, so that nobody who opens in the meantime is taken for dead.
         """
         with self._database.transaction(), self._lock.roll_call() as living:
+            alive = _json(living)
             ended = self._database.run(
                 "UPDATE requests SET expires = ? "
                 "WHERE state = 'leased' AND worker NOT IN (SELECT value FROM json_each(?))",
                 now,
-                _json(living),
+                alive,
             )
+            self._database.run("DELETE FROM workers WHERE id NOT IN (SELECT value FROM json_each(?))", alive)
         return ended > 0
 
 

@@ -94,6 +94,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         state = 'leased',
         token = (SELECT last_token FROM meta) + p.n,
         worker = o.worker,
+        at = NEW.now,
         deliveries = deliveries + 1,
         expires = NEW.now + p.starts_in + o.lease_seconds
     FROM picked AS p, options AS o WHERE requests.id = p.id;
