@@ -162,6 +162,16 @@ def test_resolve_agrees_with_the_url_standard(name: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("name", ["toascii", "idna_test_v2"])
+def test_hosts_become_ascii_as_the_url_standard_says(name: str) -> None:
+    wrong = []
+    for case in cases(name):
+        url = resolve("https://example.com/", f"https://{case['input']}/x")
+        if (url and url[len("https://") : -len("/x")]) != case["output"]:
+            wrong.append((case, url))
+    assert wrong == []
+
+
 def test_only_what_can_be_crawled_becomes_a_link() -> None:
     for case in cases("crawl_urls"):
         url = resolve(case["base"] or "about:blank", case["input"])

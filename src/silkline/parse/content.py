@@ -1,13 +1,16 @@
-"""What a body is: its media type, its charset, whether it is worth parsing as HTML or XML."""
+"""What a body is: its media type, and whether it is worth parsing as HTML or XML.
+
+Sniffing is kept minimal (MIME Sniffing Standard): a Content-Type that says something is believed. Only where
+there is none, or one that servers send for everything (text/plain, application/octet-stream), do the first
+bytes decide, and only between HTML, XML and neither: a mistake there costs links, never safety, since nothing
+is ever executed. application/xhtml+xml is read as HTML: much of it is not well-formed.
+"""
 
 from __future__ import annotations
 
-import codecs
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
-
-import turbohtml.detect  # noqa: F401  registers the Encoding Standard's decoders as whatwg-*
 
 Kind = Literal["html", "xml", "other"]
 
@@ -20,8 +23,8 @@ _SNIFFED = 1_445
 """Bytes that are looked at (MIME Sniffing Standard, resource header)."""
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
-_essence = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|$)").match
-_charset = re.compile(r""";\s*charset\s*=\s*(?:"([^"]*)|([^\s;"]+))""", re.I).search
+_essence = re.compile(rf"[\t\n\r ]*({_TOKEN}/{_TOKEN})[\t\n\r ]*(?:;|$)").match
+_parameters = re.compile(r""";[\t\n\r ]*([^;=]*)(?:=(?:"((?:[^"\\]|\\.)*+)[^;]*|([^;]*)))?""", re.S).finditer
 _binary = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]").search
 _html_start = re.compile(
     rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!--|(?:!doctype\s+html|html|head|body|title|meta|link|script|style"
@@ -29,8 +32,6 @@ _html_start = re.compile(
     re.I,
 ).match
 _xml_start = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<\?xml").match
-_xml_encoding = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([A-Za-z0-9._-]+)").match
-_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 
 
 class MediaType(NamedTuple):
@@ -42,11 +43,17 @@ class MediaType(NamedTuple):
 
 @lru_cache(maxsize=256)
 def media_type(header: str | None) -> MediaType:
-    """Read a Content-Type header."""
+    """Read a Content-Type header (MIME Sniffing Standard, "parse a MIME type")."""
     essence = _essence(header or "")
-    charset = _charset(header or "")
-    label = (charset[1] or charset[2] or "").strip() if charset else None
-    return MediaType(essence[1].lower() if essence else "", label or None)
+    if not header or not essence:
+        return MediaType("", None)
+    label = ""
+    for parameter in _parameters(header, essence.end(1)):
+        name, quoted, bare = parameter.groups()
+        if name.lower() == "charset" and (quoted is not None or bare):
+            label = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else bare
+            break
+    return MediaType(essence[1].lower(), label.strip("\t\n\r ") or None)
 
 
 def kind_of(essence: str, body: bytes) -> Kind:
@@ -64,19 +71,10 @@ def kind_of(essence: str, body: bytes) -> Kind:
     return "other"
 
 
-def decode(body: bytes, label: str) -> str:
-    """Decode as the Encoding Standard says, without the byte-order mark; UTF-8 if there is no such label."""
-    try:
-        text = codecs.decode(body, f"whatwg-{label}")
-    except (LookupError, ValueError):
-        text = body.decode("utf-8", "replace")
-    return text.removeprefix("\ufeff")
+def is_json(essence: str) -> bool:
+    return essence.endswith(("/json", "+json"))
 
 
-def text_charset(body: bytes, declared: str | None) -> str:
-    """The charset of what is no HTML: byte-order mark, HTTP, XML declaration, else UTF-8."""
-    for mark, label in _BYTE_ORDER_MARKS:
-        if body.startswith(mark):
-            return label
-    match = None if declared else _xml_encoding(body[:_SNIFFED])
-    return declared or (match[1].decode("ascii") if match else "utf-8")
+def looks_binary(body: bytes) -> bool:
+    """Whether its first bytes hold what no text does (MIME Sniffing Standard, "binary data byte")."""
+    return _binary(body[:_SNIFFED]) is not None

@@ -8,7 +8,6 @@ from typing import TypeVar, overload
 from turbohtml import Document, Element, PlainText, Text
 
 from silkline.parse.selector import Selector, compile_css, compile_selector
-from silkline.url import resolve
 
 T = TypeVar("T")
 
@@ -48,6 +47,10 @@ class Queries(ABC):
     @abstractmethod
     def base_url(self) -> str:
         """What relative links are relative to: the page's URL, or its `<base href>`."""
+
+    @abstractmethod
+    def absolute(self, href: str) -> str | None:
+        """The URL that a link found here means; None where it is not one of http(s)."""
 
     @property
     @abstractmethod
@@ -114,7 +117,7 @@ class Queries(ABC):
             value = element.attr(selector.attribute)
             if value is None or selector.attribute not in LINK_ATTRIBUTES:
                 return value
-            return resolve(self.base_url, value) or value
+            return self.absolute(value) or value
         if selector.take == "html":
             return element.html
         return text_of(element)
@@ -140,6 +143,9 @@ class Node(Queries):
     @property
     def base_url(self) -> str:
         return self._owner.base_url
+
+    def absolute(self, href: str) -> str | None:
+        return self._owner.absolute(href)
 
     @property
     def _scope(self) -> Element:

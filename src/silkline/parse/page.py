@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+import json
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -11,9 +11,21 @@ import turbohtml
 from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
-from silkline.parse.content import Kind, MediaType, decode, kind_of, media_type, text_charset
+from silkline.parse.charset import (
+    Charset,
+    Source,
+    decode,
+    html_charset,
+    json_charset,
+    parse_html,
+    text_charset,
+    xml_charset,
+)
+from silkline.parse.content import Kind, MediaType, is_json, kind_of, looks_binary, media_type
 from silkline.parse.node import Node, Queries, text_of
+from silkline.parse.query import in_encoding
 from silkline.parse.selector import compile_selector
+from silkline.parse.xml import parse_xml
 from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
 from silkline.url import resolve, resolve_all
@@ -33,11 +45,12 @@ class Page(Queries):
     See Queries for `css`, `one`, `get`, `get_all`, `text`, `html` and `attr`.
     """
 
-    __slots__ = ("_base", "_document", "_kind", "_links", "_media_type", "response")
+    __slots__ = ("_base", "_charset", "_document", "_kind", "_links", "_media_type", "response")
 
     def __init__(self, response: Response) -> None:
         self.response = response
         self._document: Document | None = None
+        self._charset: Charset | None = None
         self._kind: Kind | None = None
         self._media_type: MediaType | None = None
         self._base: str | None = None
@@ -101,14 +114,40 @@ class Page(Queries):
         return self._document
 
     @property
-    def source(self) -> str:
-        """The body as text, decoded as the Encoding Standard says: byte-order mark, HTTP, <meta>, content.
+    def charset(self) -> str | None:
+        """The charset that the body is read in, as the Encoding Standard names it; None for what is no text.
 
-        For what is no document: UTF-8 where nothing is declared.
+        In the order of the HTML Standard: byte-order mark, HTTP, <meta>, detection; see `parse/charset.py`
+        for XML, JSON and other text.
         """
+        return self._decided.name
+
+    @property
+    def charset_source(self) -> Source:
+        """What decided `charset`: bom, http, meta, xml (its declaration), content (detected), default
+        (nothing tells) or binary (no text)."""
+        return self._decided.source
+
+    @property
+    def _decided(self) -> Charset:
+        if self._charset is None:
+            essence, declared = self.media_type
+            if self.kind == "html":
+                self._charset = html_charset(self.body, declared, self.document)
+            elif self.kind == "xml":
+                self._charset = xml_charset(self.body, declared)
+            elif is_json(essence):
+                self._charset = json_charset(self.body)
+            else:
+                self._charset = text_charset(self.body, declared, binary=looks_binary(self.body))
+        return self._charset
+
+    @property
+    def source(self) -> str:
+        """The body as text, decoded from `charset`; where it is no text, as if it were UTF-8."""
         if self.kind == "html":
             return decode(self.body, self.document.encoding or "utf-8")
-        return decode(self.body, text_charset(self.body, self.media_type.charset))
+        return decode(self.body, self.charset or "utf-8")
 
     @property
     def title(self) -> str | None:
@@ -120,10 +159,15 @@ class Page(Queries):
         return None if element is None else text_of(element)
 
     def json(self) -> Any:
-        """The body read as JSON (UTF-8, RFC 8259). Raises ContentError if it is not."""
+        """The body read as JSON (RFC 8259): UTF-8, or UTF-16 or UTF-32 where the first bytes say so.
+
+        Raises ContentError if it is not.
+        """
         try:
-            return msgspec.json.decode(self.body.removeprefix(codecs.BOM_UTF8))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            encoding = json.detect_encoding(self.body[:4])
+            text = self.body if encoding == "utf-8" else self.body.decode(encoding)
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ContentError(f"{self.url} is no JSON: {error}") from error
 
     @property
@@ -133,7 +177,8 @@ class Page(Queries):
             if self.kind == "html":
                 for base in self.document.select("base[href]"):
                     if base.closest("template") is None:
-                        self._base = resolve(self.url, base.attr("href") or "") or self.url
+                        (href,) = self._as_sent([base.attr("href") or ""])
+                        self._base = resolve(self.url, href) or self.url
                         break
         return self._base
 
@@ -145,7 +190,8 @@ class Page(Queries):
         if self._links is None:
             self._links = ()
             if self.kind == "html":
-                self._links = tuple(resolve_all(self.base_url, _links_in(self.document)[:MAX_LINKS]))
+                hrefs = self._as_sent(_links_in(self.document)[:MAX_LINKS])
+                self._links = tuple(resolve_all(self.base_url, hrefs))
         return self._links
 
     def follow(
@@ -170,7 +216,16 @@ class Page(Queries):
             hrefs = self._hrefs(target)
         else:
             hrefs = [href for one in target for href in self._hrefs(one)]
-        return Follow(tuple(resolve_all(self.base_url, hrefs[:MAX_LINKS])), label, priority, extra or {})
+        urls = resolve_all(self.base_url, self._as_sent(hrefs[:MAX_LINKS]))
+        return Follow(tuple(urls), label, priority, extra or {})
+
+    def absolute(self, href: str) -> str | None:
+        return resolve(self.base_url, *self._as_sent([href]))
+
+    def _as_sent(self, hrefs: list[str]) -> list[str]:
+        """With their queries in the page's encoding, as a browser sends them."""
+        encoding = self.document.encoding if self.kind == "html" else None
+        return hrefs if encoding is None or encoding == "UTF-8" else in_encoding(hrefs, encoding)
 
     def _hrefs(self, target: str | Node) -> list[str]:
         if isinstance(target, Node):
@@ -202,17 +257,14 @@ class Page(Queries):
     def _parse(self) -> Document:
         essence, charset = self.media_type
         if self.kind == "html":
-            try:
-                return turbohtml.parse(self.body, encoding=charset, positions=False)
-            except LookupError:
-                return turbohtml.parse(self.body, positions=False)
+            return parse_html(self.body, charset)
         if self.kind == "xml":
             try:
-                return turbohtml.parse_xml(self.source)
+                return parse_xml(self.source)
             except HTMLParseError as error:
                 raise ContentError(f"{self.url} is no well-formed XML: {error}") from error
-        hint = "; use page.json()" if "json" in essence else ""
-        raise ContentError(f"{self.url} is {essence or 'binary data'}, no HTML to select from{hint}")
+        hint = "page.json()" if is_json(essence) else "page.body" if self.charset is None else "page.source"
+        raise ContentError(f"{self.url} is {essence or 'binary data'}, no HTML to select from; use {hint}")
 
 
 def _links_in(document: Document) -> list[str]:
