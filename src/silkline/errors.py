@@ -20,6 +20,8 @@
     │   ├── BlockedError        "blocked"      a scheme, port or address that is never fetched
     │   ├── ProxyError          "proxy"
     │   ├── BadUrlError         "bad_url"
+    │   ├── RobotsRefused       "robots"       robots.txt does not allow the URL
+    │   ├── RobotsUnreachable   "robots_unreachable"  robots.txt cannot be had, so nothing is allowed
     │   └── StatusError         "http_404"...  an answer with a status that is no success
     ├── PageError                              the page's own fault or its handler's; it fails alone
     │   ├── HandlerError        "handler"
@@ -27,7 +29,8 @@
     │   ├── SelectorError       "selector"
     │   ├── ContentError        "content"      parsed as a kind of document that it is not
     │   └── TaskError           "bad_task"     a task line that is no request
-    └── Retry                                  raised by a handler to visit the page again later
+    ├── Retry                                  raised by a handler to visit the page again later
+    └── Postponed                              not to be visited now: the lease goes back, uncounted
 
 The quoted word is the cause: it stands in dead letters, logs and metrics, and never carries a URL or
 a message, so that it is fit for grouping.
@@ -132,6 +135,25 @@ class BadUrlError(FetchError):
     cause = "bad_url"
 
 
+class RobotsRefused(FetchError):
+    """The site's robots.txt does not allow the URL (RFC 9309)."""
+
+    cause = "robots"
+
+
+class RobotsUnreachable(FetchError):
+    """The site's robots.txt cannot be had, which disallows everything (RFC 9309, section 2.3.1.4).
+
+    `retry_after` is in seconds; None where it has been tried for long enough.
+    """
+
+    cause = "robots_unreachable"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class StatusError(FetchError):
     """The server answered, with a status outside 200-299. `retry_after` is in seconds, None if not given."""
 
@@ -185,3 +207,10 @@ class Retry(SilklineError):
     def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
         super().__init__(reason)
         self.after = after
+
+
+class Postponed(SilklineError):
+    """The page's host must not be asked for anything now: its lease is given back as if it had not been
+    handed out."""
+
+    cause = "postponed"

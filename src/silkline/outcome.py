@@ -196,3 +196,10 @@ class Overview(msgspec.Struct, frozen=True):
     oldest_lease: float | None = None
     live: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+
+
+class KeptValue(msgspec.Struct, frozen=True):
+    """A value of `Frontier.keep`, and the seconds for which it will still be kept."""
+
+    value: bytes
+    seconds: float

@@ -13,6 +13,7 @@ from silkline.outcome import (
     DeadLetter,
     Heartbeat,
     Item,
+    KeptValue,
     LeaseBatch,
     Outcome,
     Overview,
@@ -125,6 +126,15 @@ class Frontier(Protocol):
     def listen(self, news: Callable[[], None]) -> None:
         """Call `news` on the event loop whenever others may have made work available. A frontier that hears
         nothing of others says by `LeaseBatch.wake_in` when to ask again."""
+
+    async def keep(self, name: str, value: bytes, seconds: float) -> None:
+        """Keep a small value for that long, for all workers, in place of an earlier one of that name.
+
+        For what can be found out again (a host's robots.txt): a power cut may lose it.
+        """
+
+    async def kept(self, name: str) -> KeptValue | None:
+        """What is kept under that name, and for how long still; None once its time is over."""
 
 
 class Fetcher(Protocol):

@@ -16,13 +16,14 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
-from silkline.frontier.memory_state import Entry, Host, Queue, arrivals, state_of
+from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrivals, state_of
 from silkline.outcome import (
     Added,
     Committed,
     DeadLetter,
     Done,
     Heartbeat,
+    KeptValue,
     Lease,
     LeaseBatch,
     Outcome,
@@ -58,6 +59,7 @@ class MemoryFrontier:
         self._waiting: dict[int, Entry] = {}
         self._positions: dict[str, str] = {}
         self._facts: dict[str, str] = {}
+        self._kept = Expiring()
         self._live: dict[str, str] = {}
         self._beats: dict[str, tuple[float, Heartbeat]] = {}
 
@@ -207,6 +209,12 @@ class MemoryFrontier:
     async def recall(self) -> Mapping[str, str]:
         self._now()
         return dict(self._facts)
+
+    async def keep(self, name: str, value: bytes, seconds: float) -> None:
+        self._kept.put(name, value, self._now(), seconds)
+
+    async def kept(self, name: str) -> KeptValue | None:
+        return self._kept.get(name, self._now())
 
     async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
         self._beats[self._worker] = (self._now(), beat)

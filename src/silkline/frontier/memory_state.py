@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import inf
 
 import msgspec
 
 from silkline.frontier import rules
-from silkline.outcome import HostState
+from silkline.outcome import HostState, KeptValue
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -67,6 +68,26 @@ def state_of(host: Host, waiting: int, leased: int, delay: float, now: float) ->
         due_in=max(0.0, max(host.last_start + delay, host.blocked_until) - now),
         blocked_for=max(0.0, host.blocked_until - now),
     )
+
+
+class Expiring:
+    """Values by name, each forgotten when its time is over."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, tuple[bytes, float]] = {}
+        self._ends: list[tuple[float, str]] = []
+
+    def put(self, name: str, value: bytes, now: float, seconds: float) -> None:
+        self._values[name] = (value, now + seconds)
+        heappush(self._ends, (now + seconds, name))
+        while self._ends and self._ends[0][0] <= now:
+            _, ended = heappop(self._ends)
+            if ended in self._values and self._values[ended][1] <= now:
+                del self._values[ended]
+
+    def get(self, name: str, now: float) -> KeptValue | None:
+        value, until = self._values.get(name, (b"", now))
+        return KeptValue(value, until - now) if until > now else None
 
 
 def arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:

@@ -63,3 +63,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- What workers and the operator tell each other: see `protocols.Frontier`, heartbeat and configure.
 CREATE TABLE workers (id TEXT PRIMARY KEY, seen REAL NOT NULL, beat TEXT NOT NULL) WITHOUT ROWID;  -- beat: JSON
 CREATE TABLE live (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- What can be found out again, such as robots.txt files; value: bytes.
+CREATE TABLE kept (name TEXT PRIMARY KEY, value BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX kept_until ON kept (until);

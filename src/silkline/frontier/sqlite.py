@@ -18,6 +18,7 @@ from silkline.outcome import (
     Committed,
     DeadLetter,
     Heartbeat,
+    KeptValue,
     LeaseBatch,
     Outcome,
     Overview,
@@ -140,6 +141,12 @@ class SqliteFrontier:
 
     async def recall(self) -> Mapping[str, str]:
         return await self._read(sqlite_reads.facts)
+
+    async def keep(self, name: str, value: bytes, seconds: float) -> None:
+        await self._write(lambda store: store.keep(name, value, seconds, self._clock()))
+
+    async def kept(self, name: str) -> KeptValue | None:
+        return await self._read(lambda reads: sqlite_reads.kept(reads, name, self._clock()))
 
     async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
         live, changed = await self._write(lambda store: store.heartbeat(beat, self._clock()))

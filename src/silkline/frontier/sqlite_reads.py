@@ -11,7 +11,16 @@ from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.sqlite_file import Database
 from silkline.frontier.sqlite_store import DEAD_LETTERS
-from silkline.outcome import DeadLetter, Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
+from silkline.outcome import (
+    DeadLetter,
+    Heartbeat,
+    HostState,
+    KeptValue,
+    Overview,
+    Stats,
+    Whereabouts,
+    WorkerState,
+)
 from silkline.protocols import Positions
 from silkline.request import Request
 from silkline.url import fingerprint_of, host_of
@@ -44,6 +53,11 @@ def positions(database: Database) -> Positions:
 
 def facts(database: Database) -> Mapping[str, str]:
     return dict(database.rows("SELECT name, value FROM facts"))
+
+
+def kept(database: Database, name: str, now: float) -> KeptValue | None:
+    found = database.row("SELECT value, until - ?2 FROM kept WHERE name = ?1 AND until > ?2", name, now)
+    return None if found is None else KeptValue(*found)
 
 
 def dead_letters(database: Database, cause: str | None, host: str | None, limit: int) -> Sequence[DeadLetter]:

@@ -201,6 +201,20 @@ class SqliteStore:
             )
         return count
 
+    def keep(self, name: str, value: bytes, seconds: float, now: float) -> None:
+        with self._database.unsynced(), self._database.transaction():
+            self._database.run(
+                "DELETE FROM kept WHERE name IN (SELECT name FROM kept WHERE until <= ? LIMIT ?)",
+                now,
+                rules.SWEEP,
+            )
+            self._database.run(
+                "INSERT OR REPLACE INTO kept (name, value, until) VALUES (?, ?, ?)",
+                name,
+                value,
+                now + seconds,
+            )
+
     def remember(self, facts: Mapping[str, str]) -> None:
         with self._database.transaction():
             for fact in facts.items():
