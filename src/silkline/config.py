@@ -119,6 +119,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
+    allow_private: connect to private addresses, too; without it only for hosts that were named as seeds.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
@@ -142,6 +143,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body: Size = 32 * MiB
     max_redirects: CountOrZero = 10
     user_agent: Line = ""
+    allow_private: Flag = False
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -12,6 +12,7 @@ import uvloop
 
 from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
+from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, outputs_of
 from silkline.errors import ConfigError, FatalError
 from silkline.frontier.open import check_options, outputs_in, remove_store
@@ -133,10 +134,12 @@ class Crawler:
     def _plan(self, settings: Settings, seeds: Sequence[Seed], *, owns_process: bool) -> Plan:
         if not self.router.labels:
             raise ConfigError("this crawler has no handler; write one with @crawler.handler")
+        source = Seeds(*seeds, labels=self.router.labels)
         plan = Plan(
             settings=settings,
             router=self.router,
-            seeds=Seeds(*seeds, labels=self.router.labels),
+            seeds=source,
+            named=hosts_of(source.given),
             fetcher=self._fetcher,
             middleware=self._middleware,
             hooks=self._hooks,

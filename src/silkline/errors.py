@@ -22,6 +22,7 @@
     │   ├── BadUrlError         "bad_url"
     │   ├── RobotsRefused       "robots"       robots.txt does not allow the URL
     │   ├── RobotsUnreachable   "robots_unreachable"  robots.txt cannot be had, so nothing is allowed
+    │   ├── SaveError           "save"         a file that cannot be written: no space, no permission
     │   └── StatusError         "http_404"...  an answer with a status that is no success
     ├── PageError                              the page's own fault or its handler's; it fails alone
     │   ├── HandlerError        "handler"
@@ -124,7 +125,13 @@ class TooManyRedirects(FetchError):
 
 
 class BlockedError(FetchError):
+    """`host` is the one whose address is refused; "" where it is not for an address."""
+
     cause = "blocked"
+
+    def __init__(self, message: str, host: str = "") -> None:
+        super().__init__(message)
+        self.host = host
 
 
 class ProxyError(FetchError):
@@ -152,6 +159,10 @@ class RobotsUnreachable(FetchError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class SaveError(FetchError):
+    cause = "save"
 
 
 class StatusError(FetchError):

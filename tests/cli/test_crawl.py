@@ -85,11 +85,21 @@ def test_urls_come_from_a_file_or_from_standard_input(
 ) -> None:
     lines = f'# things\r\n{shop.url}/thing/1a\r\n\r\nthing/1b\r\n{{"url": "{shop.url}/thing/2a"}}\r\n'
     (tmp_path / "urls.txt").write_text(lines)
-    from_file = inside("crawl", "--urls", "urls.txt", "--field", "title=title", "-o", "a.jsonl")
+    from_file = inside(
+        "crawl", "--urls", "urls.txt", "--field", "title=title", "-o", "a.jsonl", "--allow-private"
+    )
     assert from_file.returncode == 0, from_file.stderr
     assert "urls.txt:4: 'thing/1b' has no scheme; write https://thing/1b" in from_file.stderr
     from_stdin = silkline(
-        "crawl", "--urls", "-", "--field", "title=title", "-o", "b.jsonl", stdin=f"{shop.url}/thing/3a"
+        "crawl",
+        "--urls",
+        "-",
+        "--field",
+        "title=title",
+        "-o",
+        "b.jsonl",
+        "--allow-private",
+        stdin=f"{shop.url}/thing/3a",
     )
     assert from_stdin.returncode == 0, from_stdin.stderr
     items = [json.loads(line) for name in "ab" for line in (tmp_path / f"{name}.jsonl").open()]

@@ -111,7 +111,7 @@ def test_a_line_for_an_unknown_label_is_told_and_the_rest_goes_on(
     (tmp_path / "tasks.jsonl").write_text(
         f'{{"url": "{shop.url}/thing/1a", "label": "thing"}}\n{{"url": "{shop.url}/x", "label": "thng"}}\n'
     )
-    done = inside("run", "things.py", "--urls", "tasks.jsonl")
+    done = inside("run", "things.py", "--urls", "tasks.jsonl", "--allow-private")
     assert done.returncode == 0, done.stderr
     assert "1 seed is invalid" in done.stderr
     assert "tasks.jsonl:2: no handler for the label 'thng'; there are: default, thing" in done.stderr

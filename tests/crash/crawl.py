@@ -54,7 +54,7 @@ class Crawl:
         self.output = folder / f"items{ending}"
         self.store = folder / "job.db"
         # Pages that are in flight at many kills must not die of it.
-        self.env = {"SILKLINE_MAX_DELIVERIES": "10000"}
+        self.env = {"SILKLINE_MAX_DELIVERIES": "10000", "SILKLINE_ALLOW_PRIVATE": "true"}
         self._launcher = launcher
         self._processes = processes
         self._numbers = {Request(pages.url(number)).fingerprint: number for number in range(pages.count)}

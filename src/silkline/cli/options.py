@@ -56,6 +56,9 @@ SETTINGS: dict[str, Any] = {
     "max_depth": _text(LIMITS, "N", "Follow links at most so far from where the crawl starts.", "none"),
     "max_body": _text(LIMITS, "SIZE", "Largest body to take: 500KB, 10MB.", "32MiB"),
     "user_agent": _text(LIMITS, "TEXT", "What the User-Agent header says.", "silkline's own"),
+    "allow_private": _flag(
+        LIMITS, "allow-private", "Fetch from private addresses, too, not only of hosts given as URLs here."
+    ),
     "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
     "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
     "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),

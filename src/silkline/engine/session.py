@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack, suppress
 from types import FrameType
 from typing import Any
@@ -16,6 +16,7 @@ from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
+from silkline.engine.named import NamedHosts
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
@@ -36,6 +37,7 @@ from silkline.sinks.choose import sinks_for
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
+    named: hosts of the URLs that the user gave directly, see `engine/named.py`.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
     one line; a resume with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM
     and tune the interpreter. console: also log to stderr.
@@ -44,6 +46,7 @@ class Plan(msgspec.Struct, frozen=True):
     settings: Settings
     router: Router
     seeds: SeedSource
+    named: Collection[str] = ()
     fetcher: Fetcher | None = None
     middleware: Sequence[Middleware] = ()
     hooks: Sequence[Hook] = ()
@@ -89,7 +92,9 @@ class Session:
             opened.push_async_callback(frontier.close)
             if self._plan.fetcher is not None:
                 opened.push_async_callback(_close, self._plan.fetcher)
-            fetcher = self._plan.fetcher or fetcher_for(settings, opened)
+            named = NamedHosts(frontier)
+            await named.name(self._plan.named)
+            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named)
             await self._note_definition(frontier)
             reason = await self._work(frontier, fetcher, sinks)
             return Ending(reason, self._last, await frontier.dead_causes())

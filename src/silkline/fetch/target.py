@@ -9,10 +9,11 @@ from urllib.parse import unquote_to_bytes
 import ada_url
 
 from silkline.errors import BadUrlError, BlockedError
+from silkline.fetch.ports import BAD_PORTS
 
 _NAME = r"(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
 _IPV4 = r"(?:0|[1-9]\d?|1\d\d)(?:\.(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])){3}"
-_PORT = r":(?!80/|443/)(?:[1-9]\d{1,3}|[1-5]\d{4})"
+_PORT = r":(?!80/|443/)([1-9]\d{1,3}|[1-5]\d{4})"
 _PATH = r"(?:/(?!\.)[!$%&()*+,\-.0-9:;=@A-Z_a-z~]*+)++"
 _QUERY = r"\?[!$%&()*+,\-./0-9:;=?@A-Z_a-z~]++"
 _PLAIN = re.compile(f"https?://(?:{_NAME}|{_IPV4})(?:{_PORT})?{_PATH}(?:{_QUERY})?", re.ASCII)
@@ -25,17 +26,27 @@ def wire_url(url: str) -> str:
     Percent-escapes and everything else that is valid stay as they were written; spaces, raw UTF-8 and
     the like are escaped, an IDN host becomes ASCII, dot segments are resolved.
 
-    Raises BadUrlError for what is not a URL and BlockedError for a scheme other than http and https.
+    Raises BadUrlError for what is not a URL, and BlockedError for a scheme other than http and https and for
+    a port that belongs to another protocol.
     """
-    if _PLAIN.fullmatch(url):
+    if plain := _PLAIN.fullmatch(url):
+        if (port := plain[1]) and port in BAD_PORTS:
+            raise BlockedError(_bad_port(url, port))
         return url
     try:
-        serialised = ada_url.normalize_url(url)
+        parsed = ada_url.URL(url)
+        serialised = parsed.href
     except ValueError as error:
         raise BadUrlError(f"{url[:200]!r} is not a valid URL") from error
     if not serialised.startswith(("http://", "https://")):
         raise BlockedError(f"{url[:200]!r} is not an http or https URL")
+    if (port := parsed.port) and port in BAD_PORTS:
+        raise BlockedError(_bad_port(url, port))
     return serialised.partition("#")[0]
+
+
+def _bad_port(url: str, port: str) -> str:
+    return f"{url[:200]!r} has port {port}, where another protocol lives: no browser fetches from there"
 
 
 def split_credentials(url: str) -> tuple[str, str | None]:

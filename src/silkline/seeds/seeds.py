@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from silkline.errors import BadUrlError, ConfigError
 from silkline.request import Request
@@ -32,6 +34,7 @@ class Seeds:
         without anything in it but blank lines and comments."""
         self._direct: list[Request] = []
         self._sources: list[SeedSource] = []
+        self._collections: list[Collection[Any]] = []
         for seed in seeds:
             if isinstance(seed, (str, Request)):
                 self._direct.append(_direct(seed))
@@ -41,8 +44,18 @@ class Seeds:
                 self._sources.append(seed if labels is None else _Labelled(seed, labels))
             elif isinstance(seed, Iterable) and not isinstance(seed, (bytes, dict)):
                 self._sources.append(IterableSource(seed, labels))
+                if isinstance(seed, Collection):
+                    self._collections.append(seed)
             else:
                 raise ConfigError(f"a seed is a URL, a Request, a Path or an iterable of these, not {seed!r}")
+
+    @property
+    def given(self) -> Iterator[str]:
+        """The URLs that are written down where the crawl is started, in lists too, as they stand there: the
+        user's own word. What a file or an iterator brings is data, and not among them."""
+        for seed in chain(self._direct, *self._collections):
+            if isinstance(seed, (str, Request)):
+                yield seed if isinstance(seed, str) else seed.url
 
     @property
     def invalid(self) -> int:
