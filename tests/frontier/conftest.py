@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier, SqliteFrontier
+from silkline.frontier.redis import RedisFrontier
 from silkline.outcome import Dead, Done, Lease, LeaseBatch, Outcome, RetryLater
 from silkline.protocols import Clock, Frontier
 from silkline.request import Request
+from tests import servers
 
 MakeFrontier = Callable[[Path, FrontierOptions, Clock], Frontier]
+
+
+def on_server(make_url: Callable[[], str]) -> MakeFrontier:
+    """A job of its own for each directory, on a server that all tests share."""
+
+    def make(directory: Path, options: FrontierOptions, clock: Clock) -> Frontier:
+        job = f"job-{zlib.crc32(bytes(directory)):x}"
+        return RedisFrontier(make_url(), msgspec.structs.replace(options, job=job), clock=clock)
+
+    return make
+
 
 BACKENDS: dict[str, MakeFrontier] = {
     "memory": lambda directory, options, clock: MemoryFrontier(options, clock=clock),
     "sqlite": lambda directory, options, clock: SqliteFrontier(directory / "job.db", options, clock=clock),
+    "valkey": on_server(servers.valkey_url),
+    "redis": on_server(servers.redis_url),
 }
 
 

@@ -1,0 +1,8 @@
+-- needs: hosts, seen
+-- Mark as seen and enqueue. call.runs and ARGV from 2 on: see enqueue(). Reply: {added}
+local added = enqueue(call.runs, 2)
+settle_touched()
+if became_due then
+    tell('work')
+end
+return answered({ added })

@@ -1,0 +1,99 @@
+-- needs: hosts, requests, seen
+-- Finish leases, all or nothing: record done, retry or dead, enqueue links, keep the sinks' positions.
+-- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block}, ...};
+--   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links.
+-- ARGV from 2 on: those URLs, then a payload for each retry (with its count raised), then the links.
+-- Reply: {'ok', added}; {'stale', token, ...} or {'moved'} (a position is not what the caller believes),
+--   and then nothing has changed.
+local stale = {}
+for _, group in ipairs(call.done) do
+    group.records = hmget(PREFIX .. 'held:' .. group[1], group[2])
+    for i, token in ipairs(group[2]) do
+        if not group.records[i] then
+            stale[#stale + 1] = token
+        end
+    end
+end
+for _, outcome in ipairs(call.others) do
+    if redis.call('HEXISTS', PREFIX .. 'held:' .. outcome[2], outcome[1]) == 0 then
+        stale[#stale + 1] = outcome[1]
+    end
+end
+if #stale > 0 then
+    return answered({ 'stale', unpack(stale) })
+end
+for _, position in ipairs(call.positions) do
+    if redis.call('HGET', PREFIX .. 'positions', position[1]) ~= position[3] then
+        return answered({ 'moved' })
+    end
+end
+
+local finished = 0
+for _, group in ipairs(call.done) do
+    local tokens, gone = group[2], {}
+    for i, token in ipairs(tokens) do
+        gone[i] = token .. ' ' .. group[1]
+    end
+    finished = finished + many('HDEL', PREFIX .. 'held:' .. group[1], tokens)
+    many('ZREM', EXPIRY, gone)
+    -- A freed slot matters only where there was none, which spares most hosts.
+    local h = host(group[1])
+    for _, due in pairs(h.queues) do
+        if due == FULL then
+            touch(h)
+        end
+    end
+end
+
+local argument = 2
+if call.urls > 0 then
+    for i = argument, argument + call.urls - 1, CHUNK do
+        redis.call('SADD', PREFIX .. 'url:done', unpack(ARGV, i, min(i + CHUNK, argument + call.urls) - 1))
+    end
+    argument = argument + call.urls
+end
+
+local retried = 0
+for _, outcome in ipairs(call.others) do
+    local token, key, verdict, after, cause, error, block = unpack(outcome)
+    local h = host(key)
+    end_leases(h, { token }, function(request)
+        request.cause, request.error = cause, error
+        if verdict == 'done' then
+            finished = finished + 1
+        elseif verdict == 'retry' then
+            request.payload = ARGV[argument]
+            argument = argument + 1
+            request.retries = tonumber(string.match(request.payload, '"retry_count":(%d+)') or 0)
+            put_off(h, request, now + after)
+            retried = retried + 1
+        else
+            bury(request)
+        end
+    end)
+    if block > 0 then
+        h.blocked = max(h.blocked, now + block)
+    end
+end
+if finished > 0 then
+    redis.call('HINCRBY', META, 'done', finished)
+    redis.call('HINCRBY', META, 'ended', finished)
+    redis.call('HINCRBY', STATS, 'done', finished)
+end
+if retried > 0 then
+    redis.call('HINCRBY', STATS, 'retried', retried)
+end
+
+local added = enqueue(call.runs, argument)
+settle_touched()
+for _, position in ipairs(call.positions) do
+    redis.call('HSET', PREFIX .. 'positions', position[1], position[2])
+end
+if became_due then
+    tell('work')
+elseif redis.call('EXISTS', LEVELS, EXPIRY, DELAYED, INBOX) == 0 then
+    tell('finished')
+elseif retried > 0 then
+    tell('later')
+end
+return answered({ 'ok', added })

@@ -1,0 +1,90 @@
+-- What every verb begins with. A verb's script is this file, the parts it names in its first line, and
+-- its own file, one after the other; it runs as one atomic step.
+--
+-- KEYS[1]: <prefix>meta of one partition. All keys of a partition share the prefix (in a cluster with a
+--   hash tag in it), so that a script touches one slot only.
+-- ARGV[1]: the call as MessagePack:
+--   epoch: which life of the job the caller means. lane, op: who calls, and the number of this call.
+--   now: nil for the server's own clock.
+local PREFIX = string.sub(KEYS[1], 1, -5)
+local META = KEYS[1]
+local OPS = PREFIX .. 'ops'
+local EXPIRY = PREFIX .. 'expiry'
+local DELAYED = PREFIX .. 'delayed'
+local DEAD = PREFIX .. 'task:dead'
+local INBOX = PREFIX .. 'task:wait'
+local STATS = PREFIX .. 'stats'
+local HOSTS = PREFIX .. 'hosts'
+local LEVELS = PREFIX .. 'levels'
+local IDLE = PREFIX .. 'idle'
+
+local fmt, max, min, floor = string.format, math.max, math.min, math.floor
+local call = cmsgpack.unpack(ARGV[1])
+
+local now = call.now
+if not now then
+    local time = redis.call('TIME')
+    now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+end
+
+-- Full precision: tostring() and .. keep 14 digits only.
+local function exact(number)
+    return fmt('%.17g', number)
+end
+
+local function int(number)
+    return fmt('%.0f', number)
+end
+
+-- The most arguments that one command gets: the Lua stack holds some thousand.
+local CHUNK = 1000
+
+local function many(command, key, args)
+    local changed = 0
+    for first = 1, #args, CHUNK do
+        changed = changed + redis.call(command, key, unpack(args, first, min(first + CHUNK - 1, #args)))
+    end
+    return changed
+end
+
+local function hmget(key, fields)
+    if #fields <= CHUNK then
+        return redis.call('HMGET', key, unpack(fields))
+    end
+    local values = {}
+    for first = 1, #fields, CHUNK do
+        local last = min(first + CHUNK - 1, #fields)
+        local part = redis.call('HMGET', key, unpack(fields, first, last))
+        for i = 1, last - first + 1 do
+            values[first + i - 1] = part[i]
+        end
+    end
+    return values
+end
+
+-- A job that was purged, or lost with the server's data, must not look like one that is finished.
+if call.epoch and redis.call('HGET', META, 'epoch') ~= call.epoch then
+    return redis.error_reply('GONE')
+end
+
+-- A call whose reply was lost is sent again under the same number; it is answered, not done again.
+if call.op then
+    local last = redis.call('HGET', OPS, call.lane)
+    if last and string.sub(last, 1, #call.op) == call.op then
+        return cmsgpack.unpack(string.sub(last, #call.op + 1))
+    end
+end
+
+local function answered(reply)
+    if call.op then
+        redis.call('HSET', OPS, call.lane, call.op .. cmsgpack.pack(reply))
+    end
+    return reply
+end
+
+-- Tell idle workers that there may be work; nobody idle costs one lookup.
+local function tell(news)
+    if call.channel and redis.call('DEL', IDLE) == 1 then
+        redis.call('PUBLISH', call.channel, news)
+    end
+end

@@ -1,0 +1,162 @@
+-- needs: hosts, requests, sweep
+-- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window.
+-- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
+--   inbox, now, then for each lease: token, deliveries, starts_in, host, payload}
+wake_delayed()
+take_back_expired()
+settle_touched()
+
+local meta = redis.call('HMGET', META, 'ended', 'last_token')
+local budget = -1
+local want = call.count
+if call.max_pages then
+    budget = max(0, call.max_pages - tonumber(meta[1] or 0) - redis.call('ZCARD', EXPIRY))
+    want = min(want, budget)
+end
+
+local taken, room = {}, {}
+
+-- How many requests a due host may get in one lease: free slots, and starts inside the window.
+local function room_of(h)
+    if not room[h.key] then
+        local free, delay = free_slots(h), delay_of(h)
+        room[h.key] = delay > 0 and min(free, 1 + floor(call.window / delay)) or free
+    end
+    return room[h.key] - (taken[h.key] or 0)
+end
+
+-- The due hosts of one priority that can give something, in their order.
+local function line_of(priority, count)
+    local line, offset = {}, 0
+    repeat
+        local members = redis.call('ZRANGEBYSCORE', PREFIX .. 'due:' .. priority, '-inf', now,
+            'LIMIT', offset, count)
+        for _, text in ipairs(members) do
+            local h = host(string.sub(text, MEMBER_HEAD + 1))
+            local most = min(room_of(h), queue_length(h, priority))
+            if most > 0 and #line < count then
+                line[#line + 1] = { host = h, most = most, count = 0 }
+            end
+        end
+        offset = offset + #members
+    until #members < count or #line >= count
+    return line
+end
+
+-- Rounds: in each, every host in the line gives one. Returns the hosts in the order in which they give.
+local function rounds(line, count)
+    local turns, givers = {}, line
+    while #turns < count and #givers > 0 do
+        local still = {}
+        for _, giver in ipairs(givers) do
+            if #turns < count then
+                giver.count = giver.count + 1
+                turns[#turns + 1] = giver
+                if giver.count < giver.most then
+                    still[#still + 1] = giver
+                end
+            end
+        end
+        givers = still
+    end
+    return turns
+end
+
+-- Take the first requests of a queue out of it.
+local function pop(h, priority, count)
+    local name = priority .. ':' .. h.key
+    local requests = {}
+    local back = redis.call('ZPOPMIN', PREFIX .. 'back:' .. name, count)
+    for i = 1, #back, 2 do
+        local deliveries, at = string.match(back[i], '^(%d+) ()', 17)
+        requests[#requests + 1] = { id = int(tonumber(back[i + 1])), deliveries = tonumber(deliveries),
+            payload = string.sub(back[i], at) }
+    end
+    if #requests < count then
+        local waiting = redis.call('LPOP', PREFIX .. 'wait:' .. name, count - #requests)
+        for _, entry in ipairs(waiting or {}) do
+            local id, at = string.match(entry, '^(%d+) ()')
+            requests[#requests + 1] = { id = id, deliveries = 0, payload = string.sub(entry, at) }
+        end
+    end
+    return requests
+end
+
+-- A token is never given twice: not even after a server came back with an older state, since it is no
+-- smaller than the server's time in microseconds. (With a clock of the caller's own they just count.)
+local token = tonumber(meta[2] or 0)
+if not call.now then
+    token = max(token, floor(now * 1e6))
+end
+local first_token = token
+local leases, records, expiries = {}, {}, {}
+
+local function give(h, priority, request)
+    local before = taken[h.key] or 0
+    local starts_in = before * delay_of(h)
+    token = token + 1
+    taken[h.key] = before + 1
+    h.last_start, h.last_token = now + starts_in, token
+    touch(h)
+    local text = int(token)
+    records[h.key] = records[h.key] or {}
+    local mine = records[h.key]
+    mine[#mine + 1] = text
+    mine[#mine + 1] = held_record(request.id, request.deliveries + 1, priority, call.worker, request.payload)
+    expiries[#expiries + 1] = exact(now + starts_in + call.lease_seconds)
+    expiries[#expiries + 1] = text .. ' ' .. h.key
+    local n = #leases
+    leases[n + 1], leases[n + 2], leases[n + 3] = text, request.deliveries + 1, exact(starts_in)
+    leases[n + 4], leases[n + 5] = h.key, request.payload
+end
+
+for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
+    local left = want - #leases / 5
+    if left <= 0 then
+        break
+    end
+    local priority = tonumber(level)
+    local line = line_of(priority, left)
+    local turns = rounds(line, left)
+    for _, giver in ipairs(line) do
+        if giver.count > 0 then
+            giver.requests = pop(giver.host, priority, giver.count)
+            giver.next = 1
+        end
+    end
+    for _, giver in ipairs(turns) do
+        give(giver.host, priority, giver.requests[giver.next])
+        giver.next = giver.next + 1
+    end
+end
+
+if token > first_token then
+    redis.call('HSET', META, 'last_token', int(token))
+    for key, pairs_of in pairs(records) do
+        many('HSET', PREFIX .. 'held:' .. key, pairs_of)
+    end
+    many('ZADD', EXPIRY, expiries)
+    settle_touched()
+end
+if #leases / 5 < call.count then
+    redis.call('SET', IDLE, 1, 'EX', 600)
+end
+
+local function first_score(key)
+    return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or ''
+end
+
+local next_queue = ''
+for _, level in ipairs(redis.call('ZRANGE', LEVELS, 0, -1)) do
+    local due = first_score(PREFIX .. 'due:' .. level)
+    if due ~= 'inf' and due ~= '' and (next_queue == '' or tonumber(due) < tonumber(next_queue)) then
+        next_queue = due
+    end
+end
+local inbox = redis.call('LLEN', INBOX)
+local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox
+local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now) }
+for i = 1, #leases do
+    reply[7 + i] = leases[i]
+end
+return reply

@@ -1,0 +1,72 @@
+"""The inbox: what other programs push with a plain client, on its way into the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from silkline.errors import BadUrlError, TaskError
+from silkline.frontier.redis_partition import Partition
+from silkline.frontier.redis_wire import Placed, arrivals, bad_task, placed
+from silkline.request import MAX_TASK_BYTES, request_from_task
+
+Elsewhere = Callable[[list[Placed]], Awaitable[list[Placed]]]
+
+AT_ONCE = 1_000
+BYTES_AT_ONCE = 4 * 1_048_576
+
+
+class Inbox:
+    """`<job>:task:wait`, drained by one worker at a time; see `lua/drain.lua` for how none is lost.
+
+    home: the partition that has the list. partitions: where requests go, by host.
+    """
+
+    def __init__(self, home: Partition, worker: str) -> None:
+        self._home = home
+        self._worker = worker
+        self._number = 0
+
+    async def drain(self, elsewhere: Elsewhere) -> int | None:
+        """Move up to a thousand entries into the frontier; None if another worker is at it.
+
+        elsewhere: adds the requests that belong to other partitions, and returns the rest. It comes first:
+        if this process dies in between, the entries are still in the inbox, and the dedup tells.
+        """
+        self._number += 1
+        reply = await self._home.call(
+            "drain",
+            worker=self._worker,
+            number=self._number,
+            count=AT_ONCE,
+            bytes=MAX_TASK_BYTES,
+            total=BYTES_AT_ONCE,
+        )
+        if not reply:
+            return None
+        lock, *entries = reply
+        if not entries:
+            return 0
+        good, bad = self._sorted_out(entries)
+        batch = arrivals(await elsewhere(good))
+        args = [entries[0], entries[-1], *bad, *batch.args]
+        (added,) = await self._home.once(
+            "drained",
+            args,
+            lock=lock.decode(),
+            count=len(entries),
+            bytes=MAX_TASK_BYTES,
+            bad=len(bad),
+            runs=batch.runs,
+        )
+        return len(entries) if added >= 0 else None
+
+    def _sorted_out(self, entries: list[bytes]) -> tuple[list[Placed], list[bytes]]:
+        """The requests, and a dead letter for each entry that is none."""
+        requests, bad = [], []
+        for entry in entries:
+            try:
+                requests += placed([request_from_task(entry)])
+            except (TaskError, BadUrlError) as error:
+                bad.append(bad_task(entry, str(error), self._worker))
+        unique = {request.fingerprint: request for request in reversed(requests)}
+        return [r for r in requests if unique.pop(r.fingerprint, None) is not None], bad

@@ -1,0 +1,249 @@
+"""The way to Redis: connections, scripts, and patience with a server that is away."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from time import monotonic
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import redis.asyncio as aredis
+from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.resolve import redacted
+
+CLUSTER, SENTINEL = "redis+cluster", "redis+sentinel"
+SCHEMES = ("redis", "rediss", "unix", CLUSTER, "rediss+cluster", SENTINEL, "rediss+sentinel")
+
+ANSWER_SECONDS = 15.0
+"""How long an answer may take: a server that is stopped or cut off looks like one that is slow."""
+CONNECT_SECONDS = 5.0
+FIRST_PATIENCE = 10.0
+"""Seconds that a command of the first connection is tried for: a wrong address should be said soon."""
+MAX_PAUSE = 3.0
+
+PASSING = (
+    "LOADING",
+    "READONLY",
+    "OOM",
+    "MOVED",
+    "ASK",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "MASTERDOWN",
+    "BUSY",
+    "NOREPLICAS",
+    "MISCONF",
+    "UNBLOCKED",
+)
+"""First words of error replies that time or an operator mends; the command had no effect."""
+
+Say = Callable[[str], None]
+
+
+class Script:
+    """One verb: the common part, the parts that its first line names, and its own file."""
+
+    def __init__(self, name: str) -> None:
+        folder = files("silkline.frontier") / "lua"
+        own = (folder / f"{name}.lua").read_text()
+        first = own.partition("\n")[0]
+        needs = first.removeprefix("-- needs:").split(",") if first.startswith("-- needs:") else []
+        parts = ["common", *(need.strip() for need in needs)]
+        self.name = name
+        self.text = "".join((folder / f"{part}.lua").read_text() for part in parts) + own
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+@cache
+def script(name: str) -> Script:
+    return Script(name)
+
+
+def address_of(url: str) -> str:
+    """How a frontier's URL is shown: without user, password and options."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def client_of(url: str, *, asynchronous: bool = True) -> Any:
+    """A client for a frontier's URL, not connected yet. Raises ConfigError for a URL that is none."""
+    import redis as sync
+
+    module: Any = aredis if asynchronous else sync
+    parts = urlsplit(url)
+    options: dict[str, Any] = {
+        "socket_timeout": ANSWER_SECONDS,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "decode_responses": False,
+        "client_name": "silkline",
+    }
+    if asynchronous:
+        options["retry"] = Retry(NoBackoff(), 0)  # the link tries again itself, and knows when it is safe
+    try:
+        if parts.scheme.endswith("+cluster"):
+            plain = urlunsplit(parts._replace(scheme=parts.scheme.partition("+")[0]))
+            return module.RedisCluster.from_url(plain, **options)
+        if parts.scheme.endswith("+sentinel"):
+            return _through_sentinel(url, module, options)
+        return module.Redis.from_url(url, **options)
+    except (ValueError, exceptions.RedisError) as error:
+        raise ConfigError(f"{redacted(url)!r} is no address of a Redis: {error}") from error
+
+
+def _through_sentinel(url: str, module: Any, options: dict[str, Any]) -> Any:
+    """redis+sentinel://[user:password@]host[:port][,host[:port]...]/service[/db]"""
+    parts = urlsplit(url)
+    userinfo, _, hosts = parts.netloc.rpartition("@")
+    service, _, db = parts.path.strip("/").partition("/")
+    if not service:
+        raise ConfigError(f"{redacted(url)!r}: name the service, as in redis+sentinel://host:26379/mymaster")
+    sentinels = []
+    for host in hosts.split(","):
+        name, _, port = host.rpartition(":") if ":" in host else (host, "", "26379")
+        sentinels.append((name, int(port)))
+    if userinfo:
+        user, _, password = userinfo.partition(":")
+        options |= {"username": unquote(user) or None, "password": unquote(password) or None}
+    if parts.scheme.startswith("rediss"):
+        options["ssl"] = True
+    from redis.sentinel import Sentinel as SyncSentinel
+
+    kind: Any = aredis.Sentinel if module is aredis else SyncSentinel
+    watched = {"socket_timeout": CONNECT_SECONDS, "socket_connect_timeout": CONNECT_SECONDS}
+    return kind(sentinels, sentinel_kwargs=watched).master_for(service, db=int(db or 0), **options)
+
+
+class RedisLink:
+    """Runs scripts, and waits for a server that is away, as long as it takes.
+
+    say: told once when the server goes away, and once when it is back.
+
+    Every script may be sent twice: those that would then do something twice carry the number of their
+    call (see `lua/common.lua`).
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.say: Say = lambda line: None
+        self._client: Any = None
+        self._away_since: float | None = None
+        self._leaving = False
+
+    async def open(self) -> None:
+        """Raises FrontierError where no server answers, ConfigError where it wants other credentials."""
+        self._leaving = False
+        self._client = client_of(self.url)
+        try:
+            async with asyncio.timeout(FIRST_PATIENCE):
+                await self.command("PING")
+        except TimeoutError as error:
+            raise FrontierError(f"no Redis answers at {address_of(self.url)}; is it running?") from error
+
+    async def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+    def leave(self) -> None:
+        """From now on no command waits for a server that is away."""
+        self._leaving = True
+
+    @property
+    def is_open(self) -> bool:
+        return self._client is not None
+
+    @property
+    def client(self) -> Any:
+        if self._client is None:
+            raise FrontierError("the frontier is not open")
+        return self._client
+
+    async def run(self, verb: str, key: str, call: bytes, args: Sequence[bytes] = ()) -> Any:
+        """The script's reply. Raises FrontierError for a job that is gone and for a script that fails."""
+        wanted = script(verb)
+
+        async def send() -> Any:
+            try:
+                return await self.client.evalsha(wanted.sha, 1, key, call, *args)
+            except exceptions.NoScriptError:  # a new server, or one that was restarted
+                return await self.client.eval(wanted.text, 1, key, call, *args)
+
+        return await self._patiently(send)
+
+    async def command(self, *words: Any, **options: Any) -> Any:
+        """A plain command; only such as may be sent twice."""
+        return await self._patiently(lambda: self.client.execute_command(*words, **options))
+
+    async def _patiently(self, send: Callable[[], Any]) -> Any:
+        tries = 0
+        while True:
+            try:
+                reply = await send()
+            except (exceptions.RedisError, OSError) as error:
+                reason = passing(error, address_of(self.url))
+                if self._leaving:
+                    raise FrontierError(
+                        f"Redis at {address_of(self.url)} is away ({reason}); what was not committed is "
+                        "visited again by the next worker"
+                    ) from error
+                if self._away_since is None:
+                    self._away_since = monotonic()
+                    self.say(f"Redis at {address_of(self.url)} is away ({reason}); waiting for it")
+                await asyncio.sleep(min(MAX_PAUSE, 0.1 * 2**tries) * (0.5 + random.random()))
+                tries += 1
+            else:
+                if self._away_since is not None:
+                    seconds = monotonic() - self._away_since
+                    self._away_since = None
+                    self.say(f"Redis at {address_of(self.url)} is back after {seconds:.0f} s")
+                return reply
+
+
+def passing(error: Exception, address: str) -> str:
+    """Why to try again, in a few words. Raises what it is if trying again does not help."""
+    text = " ".join(str(error).split())[:200]
+    if isinstance(error, (exceptions.AuthenticationError, exceptions.NoPermissionError)):
+        raise ConfigError(f"Redis at {address} refuses the user or the password: {text}") from error
+    if text.startswith(("WRONGPASS", "NOAUTH", "NOPERM")):
+        raise ConfigError(f"Redis at {address} refuses the user or the password: {text}") from error
+    if isinstance(
+        error, (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError, OSError)
+    ):
+        return text or type(error).__name__
+    if isinstance(error, (exceptions.MovedError, exceptions.AskError)) and not isinstance(
+        error, exceptions.ClusterDownError
+    ):
+        return f"it is part of a cluster, which redis+cluster:// is for: {text}"
+    if isinstance(error, _PASSING) or text.startswith(PASSING):
+        return text or type(error).__name__
+    if "GONE" in text[:40]:
+        raise FrontierError(
+            "the job is gone from Redis: it was purged, or the server lost its data "
+            "(to keep data over a restart: appendonly yes, appendfsync everysec, or save 60 1000)"
+        ) from error
+    if "WRONGTYPE" in text[:60]:
+        raise JobError(
+            f"a key of the job is used by another program: {text}; choose another --job"
+        ) from error
+    raise FrontierError(f"Redis at {address}: {text}") from error
+
+
+_UNREACHABLE = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError)
+_PASSING = (
+    exceptions.BusyLoadingError,
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+    exceptions.ClusterDownError,
+    exceptions.TryAgainError,
+    exceptions.MasterDownError,
+)

@@ -1,0 +1,126 @@
+"""What can be asked of a job in Redis without joining it. Synchronous: for commands before a crawl begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from redis import exceptions
+
+from silkline.config import FrontierOptions
+from silkline.errors import FrontierError
+from silkline.frontier.redis_link import address_of, client_of, passing
+from silkline.frontier.redis_partition import prefix_of
+from silkline.frontier.redis_reads import text_of
+
+OWN = re.compile(
+    r"(meta|hosts|levels|expiry|delayed|ops|idle|draining|positions|facts|config|stats|workers"
+    r"|task:wait|task:dead|url:done|(seen|due|wait|back|held|kept|cache):.*)",
+    re.DOTALL,
+)
+"""Names behind a partition's prefix that are the job's. Whatever else begins like it is left alone."""
+
+AT_ONCE = 1_000
+
+
+def exists(url: str, job: str) -> bool:
+    """Whether the job was begun there, or has tasks in its inbox. Raises FrontierError if Redis is away."""
+    with _client(url) as client:
+        home = _home(url, job)
+        return bool(client.exists(home + "meta") or client.exists(home + "task:wait"))
+
+
+def outputs_in(url: str, job: str) -> frozenset[str]:
+    """The names of the sinks that have a committed position."""
+    return frozenset(positions_in(url, job))
+
+
+def positions_in(url: str, job: str) -> dict[str, str]:
+    """The committed position of each sink, by its name, as the sink wrote it."""
+    found: dict[str, tuple[int, str]] = {}
+    with _client(url) as client:
+        meta = text_of(client.hgetall(_home(url, job) + "meta"))
+        for number in range(int(meta.get("partitions", 1))):
+            prefix = prefix_of(job, number, clustered=_clustered(url))
+            for name, numbered in text_of(client.hgetall(prefix + "positions")).items():
+                order, _, position = numbered.partition(" ")
+                found[name] = max(found.get(name, (-1, "")), (int(order), position))
+    return {name: position for name, (_, position) in found.items()}
+
+
+def options_in(url: str, job: str) -> FrontierOptions | None:
+    """The job as it was created, with the limits that were applied last; None where there is none."""
+    with _client(url) as client:
+        meta = text_of(client.hgetall(_home(url, job) + "meta"))
+    if not meta:
+        return None
+    per_host, _, delay = meta.get("limits", "8 0").partition(" ")
+    return FrontierOptions(
+        job=job,
+        per_host=int(per_host),
+        delay=float(delay),
+        partitions=int(meta["partitions"]),
+        dedup=meta["dedup"],  # type: ignore[arg-type]
+        bloom_capacity=int(meta["bloom_capacity"]),
+        bloom_error=float(meta["bloom_error"]),
+    )
+
+
+def remove(url: str, job: str, progress: Callable[[int], None] = lambda count: None) -> int:
+    """Remove every key of the job and no other. Returns how many there were.
+
+    Workers that still run stop with an error: their job is gone, not finished.
+    """
+    clustered = _clustered(url)
+    removed = 0
+    with _client(url) as client:
+        meta = text_of(client.hgetall(_home(url, job) + "meta"))
+        partitions = int(meta.get("partitions", 1))
+        prefixes = [prefix_of(job, number, clustered=clustered) for number in range(partitions)]
+        # First what makes it a job, so that nobody goes on with half of it.
+        removed += sum(client.delete(prefix + "meta") for prefix in reversed(prefixes))
+        for prefix in prefixes:
+            keys: list[bytes] = []
+            for key in client.scan_iter(match=_glob(prefix) + "*", count=AT_ONCE):
+                if OWN.fullmatch(key[len(prefix) :].decode("utf-8", "replace")):
+                    keys.append(key)
+                if len(keys) >= AT_ONCE:
+                    removed += _unlink(client, keys, clustered=clustered)
+                    progress(removed)
+                    keys = []
+            removed += _unlink(client, keys, clustered=clustered)
+    return removed
+
+
+def _unlink(client: Any, keys: list[bytes], *, clustered: bool) -> int:
+    if not keys:
+        return 0
+    # All are of one slot, which a cluster's client wants to be told by a call without a pipeline.
+    return int(client.unlink(*keys)) if not clustered else sum(int(client.unlink(key)) for key in keys)
+
+
+def _clustered(url: str) -> bool:
+    return url.partition("://")[0].endswith("+cluster")
+
+
+def _home(url: str, job: str) -> str:
+    return prefix_of(job, 0, clustered=_clustered(url))
+
+
+def _glob(text: str) -> str:
+    return re.sub(r"([\[\]*?\\])", r"\\\1", text)
+
+
+@contextmanager
+def _client(url: str) -> Iterator[Any]:
+    address = address_of(url)
+    try:
+        client = client_of(url, asynchronous=False)
+        try:
+            yield client
+        finally:
+            client.close()
+    except (exceptions.RedisError, OSError) as error:
+        raise FrontierError(f"Redis at {address} cannot be asked: {passing(error, address)}") from error

@@ -1,0 +1,194 @@
+"""One partition of a job in Redis: its keys, and a call of each verb; `lua/*.lua` tell what each does."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.config import FrontierOptions
+from silkline.frontier import rules
+from silkline.frontier.redis_link import RedisLink
+from silkline.frontier.redis_wire import Arrivals, Letter, arrivals, json_of, placed
+from silkline.outcome import Done, Outcome, RetryLater
+
+_pack = msgspec.msgpack.Encoder().encode
+
+HostTokens = list[tuple[str, list[str]]]
+"""Tokens by host, as decimal digits: they are too long for a Lua number in MessagePack."""
+
+
+def prefix_of(job: str, number: int, *, clustered: bool) -> str:
+    """What all keys of a partition begin with. Partition 0 has the public names of the wire contract."""
+    name = job if number == 0 else f"{job}:p{number}"
+    return f"{{{name}}}:" if clustered else f"{name}:"
+
+
+class Partition:
+    """See `lua/common.lua` for the shape of a call. `clock` stands in for the server's in tests."""
+
+    def __init__(
+        self,
+        link: RedisLink,
+        prefix: str,
+        channel: str,
+        worker: str,
+        options: FrontierOptions,
+        clock: Callable[[], float] | None,
+    ) -> None:
+        self.prefix = prefix
+        self.options = options
+        self.epoch: str | None = None
+        self._link = link
+        self._key = f"{prefix}meta"
+        self._channel = channel
+        self._worker = worker
+        self._clock = clock
+        # A number is never used twice, by this process or another one that takes the worker's name.
+        self._run = secrets.token_hex(4)
+        self._number = 0
+        self._lanes: dict[str, asyncio.Lock] = {}
+
+    async def call(self, verb: str, args: Sequence[bytes] = (), **fields: Any) -> Any:
+        """For verbs that may be sent twice."""
+        return await self._link.run(verb, self._key, self._header(fields), args)
+
+    async def once(self, verb: str, args: Sequence[bytes] = (), **fields: Any) -> Any:
+        """For verbs that must not be done twice. One at a time: the server remembers the last one only."""
+        async with self._lanes.setdefault(verb, asyncio.Lock()):
+            self._number += 1
+            fields |= {"lane": f"{self._worker}:{verb}", "op": f"{self._run}{self._number:08x}"}
+            return await self._link.run(verb, self._key, self._header(fields), args)
+
+    async def command(self, word: str, name: str, *args: Any) -> Any:
+        return await self._link.command(word, self.prefix + name, *args)
+
+    async def enter(self, options: FrontierOptions, epoch: str, *, create: bool) -> dict[str, str]:
+        """Open or create; returns what the job is. Without `create` and a job: nothing."""
+        flat = await self.call(
+            "open",
+            new_epoch=epoch,
+            create=create,
+            job=options.job,
+            version=1,
+            partitions=options.partitions,
+            dedup=options.dedup,
+            bloom_capacity=options.bloom_capacity,
+            bloom_error=options.bloom_error,
+        )
+        meta = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+        self.epoch = meta.get("epoch")
+        return meta
+
+    async def add(self, batch: Arrivals) -> int:
+        (added,) = await self.once("add", batch.args, runs=batch.runs)
+        return int(added)
+
+    async def lease(self, count: int, max_pages: int | None) -> list[Any]:
+        reply: list[Any] = await self.call(
+            "lease",
+            count=count,
+            worker=self._worker,
+            max_pages=max_pages,
+            lease_seconds=self.options.lease_seconds,
+            window=self.options.window,
+        )
+        return reply
+
+    async def commit(
+        self,
+        outcomes: Sequence[Outcome],
+        links: Arrivals,
+        positions: Sequence[tuple[str, str, str | None]],
+    ) -> tuple[str, list[Any]]:
+        """("ok", [added]), ("stale", tokens) or ("moved", [])."""
+        done: dict[str, list[str]] = {}
+        others: list[tuple[str, str, str, float, str, str, float]] = []
+        urls: list[bytes] = []
+        retries: list[bytes] = []
+        for outcome in outcomes:
+            lease, verdict = outcome.lease, outcome.verdict
+            if isinstance(verdict, Done):
+                if self.options.keep_done_urls:
+                    urls.append(lease.request.url.encode())
+                if not outcome.block_host:
+                    done.setdefault(lease.host, []).append(str(lease.token))
+                    continue
+            if isinstance(verdict, RetryLater):
+                retries.append(_again(outcome))
+            others.append((str(lease.token), lease.host, *_ending(outcome), outcome.block_host))
+        word, *rest = await self.once(
+            "commit",
+            [*urls, *retries, *links.args],
+            done=list(done.items()),
+            others=others,
+            urls=len(urls),
+            positions=[(name, new, False if old is None else old) for name, new, old in positions],
+            runs=links.runs,
+        )
+        return word.decode() if isinstance(word, bytes) else word, rest
+
+    async def check(self, held: HostTokens, *, renew: bool) -> set[int]:
+        """The tokens among them that are not held any more."""
+        seconds = self.options.lease_seconds if renew else None
+        return {int(token) for token in await self.call("check", held=held, lease_seconds=seconds)}
+
+    async def release(self, held: HostTokens, *, everything: bool = False) -> None:
+        await self.call("release", held=held, worker=self._worker, all=everything)
+
+    async def take_out(self, letters: Sequence[Letter], *, again: bool) -> int:
+        """Remove dead letters from their list; with `again` they are waiting. Returns how many there were."""
+        args: list[bytes] = []
+        for letter in letters:
+            request = msgspec.structs.replace(letter.request, retry_count=0)
+            args += (letter.text, letter.fingerprint.to_bytes(8, "big", signed=True) + json_of(request))
+        heads = [(letter.host, letter.request.priority, letter.id) for letter in letters]
+        (moved,) = await self.once("resend", args, letters=heads, again=again)
+        return int(moved)
+
+    def _header(self, fields: dict[str, Any]) -> bytes:
+        options = self.options
+        return _pack(
+            {
+                "epoch": self.epoch,
+                "now": self._clock() if self._clock else None,
+                "channel": self._channel,
+                "per_host": options.per_host,
+                "delay": float(options.delay),
+                "dedup": options.dedup,
+                "sweep": rules.SWEEP,
+                "quick_returns": rules.QUICK_RETURNS,
+                "max_deliveries": options.max_deliveries,
+                **fields,
+            }
+        )
+
+
+def by_host(tokens: Iterable[tuple[int, str]]) -> HostTokens:
+    groups: dict[str, list[str]] = {}
+    for token, host in tokens:
+        groups.setdefault(host, []).append(str(token))
+    return list(groups.items())
+
+
+def links_of(outcomes: Iterable[Outcome]) -> Arrivals:
+    return arrivals(placed(link for outcome in outcomes for link in outcome.links))
+
+
+def _again(outcome: Outcome) -> bytes:
+    request = outcome.lease.request
+    request = msgspec.structs.replace(request, retry_count=request.retry_count + 1)
+    return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(request)
+
+
+def _ending(outcome: Outcome) -> tuple[str, float, str, str]:
+    """(verdict, after, cause, error)"""
+    verdict = outcome.verdict
+    if isinstance(verdict, Done):
+        return "done", 0.0, "", ""
+    if isinstance(verdict, RetryLater):
+        return "retry", verdict.after, verdict.cause, rules.storable(verdict.error)
+    return "dead", 0.0, verdict.cause, rules.storable(verdict.error)

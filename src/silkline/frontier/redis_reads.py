@@ -1,0 +1,245 @@
+"""The verbs that only read, and what Redis says of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.config import FrontierOptions
+from silkline.errors import FrontierError
+from silkline.frontier import rules
+from silkline.frontier.redis_link import RedisLink
+from silkline.frontier.redis_partition import Partition
+from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of
+from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
+from silkline.protocols import Clock
+from silkline.url import fingerprint_of, host_of
+
+CHUNK = 1_000
+LOOKED_AT = 200_000
+"""Entries of lists that one `explain` looks at, at most: the server does nothing else meanwhile."""
+HOSTS_LOOKED_AT = 5_000
+Raw = Mapping[Partition, Mapping[str, str]]
+"""By partition: its sinks' positions, each with a number in front that says which one is newest."""
+
+
+def text_of(flat: Any) -> dict[str, str]:
+    """A hash, whichever protocol version it came by."""
+    if isinstance(flat, dict):
+        flat = [word for pair in flat.items() for word in pair]
+    words = [word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in flat]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def newest(raw: Raw) -> dict[str, str]:
+    """A sink's position is in the partition whose commit came last."""
+    found: dict[str, tuple[int, str]] = {}
+    for positions in raw.values():
+        for name, numbered in positions.items():
+            number, _, position = numbered.partition(" ")
+            found[name] = max(found.get(name, (-1, "")), (int(number), position))
+    return {name: position for name, (_, position) in found.items()}
+
+
+def moves(raw: Raw, partition: Partition, changed: Mapping[str, str]) -> list[tuple[str, str, str | None]]:
+    """(sink, new, old) as this partition is to store it."""
+    moved = []
+    for name, position in changed.items():
+        numbers = [int(kept[name].partition(" ")[0]) for kept in raw.values() if name in kept]
+        moved.append((name, f"{max(numbers, default=0) + 1} {position}", raw[partition].get(name)))
+    return moved
+
+
+async def letters(
+    partition: Partition, cause: str | None, host: str | None, limit: int | None
+) -> AsyncIterator[list[Letter]]:
+    """Dead letters, the newest first, at most `limit`; a bounded number at a time.
+
+    From the end of the list to its start, so that what is added or taken out meanwhile moves none of those
+    still to come.
+    """
+    left = limit
+    end = int(await partition.command("LLEN", "task:dead"))
+    pending: list[Letter] = []
+    while end > 0 and (left is None or left > 0):
+        start = max(0, end - CHUNK)
+        pending += map(letter_of, await partition.command("LRANGE", "task:dead", start, end - 1))
+        end = start
+        pending.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
+        # Those of the last moment may have more of their like in the next chunk.
+        ripe = len(pending) if end == 0 else _before_last_moment(pending)
+        ready, pending = pending[:ripe], pending[ripe:]
+        chosen = [one for one in ready if cause in (None, one.cause) and host in (None, one.host)][:left]
+        if left is not None:
+            left -= len(chosen)
+        if chosen:
+            yield chosen
+
+
+def _before_last_moment(sorted_letters: Sequence[Letter]) -> int:
+    last = sorted_letters[-1].at
+    return sum(letter.at > last for letter in sorted_letters)
+
+
+class _Cause(msgspec.Struct):
+    cause: str = "unknown"
+
+
+_cause_of = msgspec.json.Decoder(_Cause).decode
+
+
+async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
+    causes: Counter[str] = Counter()
+    for partition in partitions:
+        start = 0
+        while texts := await partition.command("LRANGE", "task:dead", start, start + CHUNK - 1):
+            for text in texts:
+                try:
+                    causes[_cause_of(text).cause] += 1
+                except msgspec.MsgspecError:
+                    causes["unknown"] += 1
+            start += CHUNK
+    return causes
+
+
+async def explain(partition: Partition, url: str, *, clock: Clock | None) -> Whereabouts:
+    fingerprint, host = fingerprint_of(url), host_of(url)
+    place, *facts = await partition.call(
+        "explain",
+        [fingerprint_bytes(fingerprint)],
+        host=host,
+        fingerprint=str(fingerprint),
+        hex=fingerprint_bytes(fingerprint).hex(),
+        limit=LOOKED_AT,
+    )
+    match place.decode():
+        case "waiting":
+            ahead, priority, blocked, now = facts
+            return rules.describe_waiting(int(ahead), host, int(priority), float(blocked), float(now))
+        case "delayed":
+            due, retries, cause = facts
+            return rules.describe_delayed(float(due), int(retries), cause.decode())
+        case "leased":
+            worker, expires, deliveries = facts
+            return rules.describe_leased(worker.decode(), float(expires), int(deliveries))
+        case "dead":
+            letter = letter_of(facts[0])
+            return rules.describe_dead(letter.cause, letter.error, letter.deliveries, letter.at)
+        case "done":
+            return rules.DONE
+        case "unknown":
+            detail = (
+                f"known, but not among the {LOOKED_AT:,} entries that were looked at: done, or far behind"
+            )
+            return Whereabouts("waiting or done", detail)
+    return rules.NEVER_SEEN
+
+
+async def waiting_hosts(partition: Partition) -> AsyncIterator[list[str]]:
+    """The hosts that have something waiting, in groups; a host may come twice."""
+    for level in await partition.command("ZRANGE", "levels", 0, -1):
+        name = f"due:{level.decode()}"
+        members = await partition.command("ZRANGE", name, 0, -1)
+        for start in range(0, len(members), 200):
+            yield [member[26:].decode() for member in members[start : start + 200]]
+
+
+async def overview(
+    link: RedisLink, partitions: Sequence[Partition], stats: Stats, hosts: int, options: FrontierOptions
+) -> Overview:
+    states: list[HostState] = []
+    known, oldest = 0, None
+    for partition in partitions:
+        reply = await partition.call("overview", limit=HOSTS_LOOKED_AT)
+        now = float(reply[2])
+        known += (len(reply) - 3) // 7
+        if reply[1]:
+            age = max(0.0, now - float(reply[1]))
+            oldest = age if oldest is None else max(oldest, age)
+        states += [_host_state(reply[i : i + 7], now) for i in range(3, len(reply), 7)]
+    states.sort(key=lambda state: (-state.waiting, -state.leased, state.key))
+    home = partitions[0]
+    workers = text_of(await home.command("HGETALL", "workers"))
+    return Overview(
+        stats=stats,
+        hosts=tuple(states[:hosts]),
+        host_count=known,
+        workers=_workers(workers, now),
+        oldest_lease=oldest,
+        live=text_of(await home.command("HGETALL", "config")),
+        notes=(*await _dedup_notes(partitions, options), *await persistence(link)),
+    )
+
+
+def _host_state(fields: Sequence[Any], now: float) -> HostState:
+    key, waiting, leased, delay, cap, due, blocked = fields
+    return HostState(
+        key=key.decode(),
+        waiting=int(waiting),
+        leased=int(leased),
+        delay=float(delay) if delay else None,
+        cap=int(cap) if cap else None,
+        due_in=max(0.0, max(float(due), float(blocked)) - now),
+        blocked_for=max(0.0, float(blocked) - now),
+    )
+
+
+class _Beat(Heartbeat, frozen=True, kw_only=True):
+    seen: float
+
+
+def _workers(texts: Mapping[str, str], now: float) -> tuple[WorkerState, ...]:
+    found = []
+    for name, text in sorted(texts.items()):
+        try:
+            beat = msgspec.json.decode(text, type=_Beat)
+        except msgspec.MsgspecError:
+            continue  # another program's
+        plain = {field: getattr(beat, field) for field in Heartbeat.__struct_fields__}
+        found.append(WorkerState(name, max(0.0, now - beat.seen), Heartbeat(**plain)))
+    return tuple(found)
+
+
+async def _dedup_notes(partitions: Sequence[Partition], options: FrontierOptions) -> tuple[str, ...]:
+    if options.dedup == "exact":
+        return ()
+    if options.dedup == "none":
+        return ("dedup: none; a URL that is added twice is visited twice",)
+    layers = 1
+    for partition in partitions:
+        layers = max(layers, int(await partition.command("HGET", "meta", "bloom_layers") or 1))
+    chance = options.bloom_error * (1 - 0.5**layers)
+    return (
+        f"dedup: bloom, {layers} layer(s) from {options.bloom_capacity:,} URLs on; a new URL is taken for "
+        f"seen, and so lost, with a chance of at most {chance:.3g}",
+    )
+
+
+async def persistence(link: RedisLink) -> tuple[str, ...]:
+    """What would lose the job: no persistence, or eviction of keys; nothing where that may not be asked."""
+    try:
+        policy = await _config(link, "maxmemory-policy")
+        limit = await _config(link, "maxmemory")
+        aof, rdb = await _config(link, "appendonly"), await _config(link, "save")
+    except FrontierError:
+        return ()
+    notes = []
+    if aof == "no" and rdb == "":
+        notes.append(
+            "this Redis keeps nothing over a restart, and would lose the job: "
+            "set appendonly yes (with appendfsync everysec), or save 60 1000"
+        )
+    if limit not in ("", "0") and policy not in ("", "noeviction"):
+        notes.append(
+            f"this Redis throws keys away when its memory is full (maxmemory-policy {policy}), and would "
+            "lose parts of the job: set maxmemory-policy noeviction"
+        )
+    return tuple(notes)
+
+
+async def _config(link: RedisLink, name: str) -> str:
+    reply = await link.command("CONFIG", "GET", name)
+    return text_of(reply).get(name, "")

@@ -1,0 +1,162 @@
+"""How requests, leases and dead letters are written for Redis, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.errors import TaskError
+from silkline.outcome import DeadLetter, Lease
+from silkline.request import Request
+from silkline.url import host_of
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Request).decode
+
+
+class Arrivals(msgspec.Struct, frozen=True):
+    """A batch to enqueue, no fingerprint twice, in order of arrival.
+
+    runs: (host, priority, how many in a row). args: for each request its fingerprint in decimal digits, and
+    its payload: 8 bytes of fingerprint, then its JSON.
+    """
+
+    runs: list[tuple[str, int, int]]
+    args: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.args) // 2
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A request ready to be enqueued."""
+
+    host: str
+    priority: int
+    fingerprint: int
+    payload: bytes
+
+
+def placed(requests: Iterable[Request]) -> list[Placed]:
+    """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
+    unique: dict[int, Placed] = {}
+    for request in requests:
+        fingerprint = request.fingerprint
+        if fingerprint not in unique:
+            payload = fingerprint_bytes(fingerprint) + json_of(request)
+            unique[fingerprint] = Placed(host_of(request.url), request.priority, fingerprint, payload)
+    return list(unique.values())
+
+
+def arrivals(requests: Iterable[Placed]) -> Arrivals:
+    runs: list[tuple[str, int, int]] = []
+    args: list[bytes] = []
+    host, priority, count = "", 0, 0
+    for request in requests:
+        if request.host != host or request.priority != priority:
+            if count:
+                runs.append((host, priority, count))
+            host, priority, count = request.host, request.priority, 0
+        count += 1
+        args += (b"%d" % request.fingerprint, request.payload)
+    if count:
+        runs.append((host, priority, count))
+    return Arrivals(runs, args)
+
+
+def json_of(request: Request) -> bytes:
+    try:
+        return _encode(request)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise TaskError(f"a request cannot be kept as JSON: {error}") from error
+
+
+def fingerprint_bytes(fingerprint: int) -> bytes:
+    return fingerprint.to_bytes(8, "big", signed=True)
+
+
+def leases_of(flat: Sequence[Any]) -> tuple[Lease, ...]:
+    """From token, deliveries, starts_in, host and payload of each lease."""
+    return tuple(
+        Lease(
+            _decode(flat[i + 4][8:]),
+            int(flat[i]),
+            int.from_bytes(flat[i + 4][:8], "big", signed=True),
+            flat[i + 3].decode(),
+            flat[i + 1],
+            float(flat[i + 2]),
+        )
+        for i in range(0, len(flat), 5)
+    )
+
+
+class Letter(msgspec.Struct, frozen=True):
+    """A dead letter as it stands in the list. `text` is its identity there.
+
+    raw: of an entry that was no task, what it was.
+    """
+
+    text: bytes
+    request: Request
+    cause: str
+    error: str
+    deliveries: int
+    worker: str
+    at: float
+    id: int
+    fingerprint: int
+    raw: str | None = None
+
+    @property
+    def host(self) -> str:
+        return host_of(self.request.url) if self.raw is None else ""
+
+    def told(self) -> DeadLetter:
+        return DeadLetter(
+            self.request, self.fingerprint, self.cause, self.error, self.deliveries, self.worker, self.at
+        )
+
+
+_FACTS = ("cause", "error", "deliveries", "worker", "at", "id", "fingerprint", "raw")
+
+
+def letter_of(text: bytes) -> Letter:
+    """Another program may have written anything; what cannot be read is shown as it stands."""
+    try:
+        task = msgspec.json.decode(text)
+        facts = {name: task.pop(name, None) for name in _FACTS}
+        raw = facts["raw"]
+        request = Request(url=task["url"]) if raw is not None else msgspec.convert(task, Request)
+        return Letter(
+            text=text,
+            request=request,
+            cause=str(facts["cause"] or "unknown"),
+            error=str(facts["error"] or ""),
+            deliveries=int(facts["deliveries"] or 0),
+            worker=str(facts["worker"] or ""),
+            at=float(facts["at"] or 0.0),
+            id=int(facts["id"] or 0),
+            fingerprint=int.from_bytes(bytes.fromhex(facts["fingerprint"] or ""), "big", signed=True),
+            raw=raw,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError) as error:
+        shown = text[:500].decode("utf-8", "replace")
+        return Letter(
+            text, Request(url=shown), "unknown", f"no dead letter: {error}", 0, "", 0.0, 0, 0, raw=shown
+        )
+
+
+def bad_task(entry: bytes, error: str, worker: str) -> bytes:
+    """The dead letter of an inbox entry that is no task, without its end: time and id are the server's."""
+    shown = entry[:2000].decode("utf-8", "replace").replace("\0", "\ufffd")
+    letter = {
+        "url": shown,
+        "raw": entry[:100_000].decode("utf-8", "replace"),
+        "cause": "bad_task",
+        "error": error,
+        "deliveries": 0,
+        "worker": worker,
+    }
+    return msgspec.json.encode(letter)[:-1]

