@@ -74,13 +74,13 @@ def remove(url: str, job: str, progress: Callable[[int], None] = lambda count: N
     Workers that still run stop with an error: their job is gone, not finished.
     """
     clustered = _clustered(url)
-    removed = 0
+    removed: int = 0
     with _client(url) as client:
         meta = text_of(client.hgetall(_home(url, job) + "meta"))
         partitions = int(meta.get("partitions", 1))
         prefixes = [prefix_of(job, number, clustered=clustered) for number in range(partitions)]
         # First what makes it a job, so that nobody goes on with half of it.
-        removed += sum(client.delete(prefix + "meta") for prefix in reversed(prefixes))
+        removed += sum(int(client.delete(prefix + "meta")) for prefix in reversed(prefixes))
         for prefix in prefixes:
             keys: list[bytes] = []
             for key in client.scan_iter(match=_glob(prefix) + "*", count=AT_ONCE):
