@@ -93,7 +93,7 @@ local function settle(h)
         else
             local new = FULL
             if free > 0 then
-                new = max(due == FULL and now or due, earliest)
+                new = max((due == FULL or h.forget) and now or due, earliest)
             end
             if new ~= due or moved or h.fresh[priority] then
                 if moved and not h.fresh[priority] then
@@ -105,8 +105,14 @@ local function settle(h)
             h.queues[priority] = new
         end
     end
-    h.fresh = {}
+    h.fresh, h.forget = {}, false
     save(h)
+end
+
+-- Limits have changed: what the old ones said about when it is due counts no more.
+local function forget_due(h)
+    h.forget = true
+    touch(h)
 end
 
 local function settle_touched()

@@ -7,12 +7,10 @@ end
 if call.set then
     h.delay = call.own_delay or h.delay
     h.cap = call.cap or h.cap
-    -- Forget what the old limits said.
-    for priority in pairs(h.queues) do
-        h.queues[priority] = FULL
-    end
+    forget_due(h)
 end
-settle(h)
+touch(h)
+settle_touched()
 if became_due then
     tell('work')
 end
