@@ -25,6 +25,7 @@ from silkline.outcome import (
     Committed,
     DeadLetter,
     Heartbeat,
+    KeptValue,
     Lease,
     LeaseBatch,
     Outcome,
@@ -218,6 +219,13 @@ class RedisFrontier:
 
     async def recall(self) -> Mapping[str, str]:
         return redis_reads.text_of(await self._home.command("HGETALL", "facts"))
+
+    async def keep(self, name: str, value: bytes, seconds: float) -> None:
+        await self._home.call("keep", [value], name=name, seconds=float(seconds))
+
+    async def kept(self, name: str) -> KeptValue | None:
+        found = await self._home.call("kept", name=name)
+        return KeptValue(found[0], float(found[1])) if found else None
 
     async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
         text = msgspec.json.encode(beat)[:-1].decode()
