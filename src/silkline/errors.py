@@ -6,6 +6,7 @@
     │   └── JobError            stop, exit 2   the frontier file is foreign, newer, or another job's
     ├── FatalError              stop, exit 3   the crawl cannot go on; everything committed is kept
     │   ├── FrontierError                      the store failed: disk full, file damaged, server gone
+    │   ├── CacheError                         the HTTP cache failed: disk full, file damaged, server gone
     │   ├── SourceError                        what gives the seeds failed: database gone
     │   └── SinkError                          an output failed: disk full, permission lost
     ├── FetchError              see `engine/retry.py` for which causes are retried
@@ -23,6 +24,7 @@
     │   ├── RobotsRefused       "robots"       robots.txt does not allow the URL
     │   ├── RobotsUnreachable   "robots_unreachable"  robots.txt cannot be had, so nothing is allowed
     │   ├── SaveError           "save"         a file that cannot be written: no space, no permission
+    │   ├── NotCachedError      "not_cached"   the cache does not have it, and nothing may be fetched
     │   └── StatusError         "http_404"...  an answer with a status that is no success
     ├── PageError                              the page's own fault or its handler's; it fails alone
     │   ├── HandlerError        "handler"
@@ -70,6 +72,10 @@ class FatalError(SilklineError):
 
 class FrontierError(FatalError):
     """The frontier's store failed."""
+
+
+class CacheError(FatalError):
+    """The store of the HTTP cache failed."""
 
 
 class SourceError(FatalError):
@@ -163,6 +169,8 @@ class RobotsUnreachable(FetchError):
 
 class SaveError(FetchError):
     cause = "save"
+class NotCachedError(FetchError):
+    cause = "not_cached"
 
 
 class StatusError(FetchError):

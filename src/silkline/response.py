@@ -32,6 +32,7 @@ class Response(msgspec.Struct, frozen=True):
     wire_bytes: size of the body as transferred.
     peer: the server's (or proxy's) address, "192.0.2.1:443" or "[2001:db8::1]:443"; "" where there was none.
     not_modified: the server said that a stored body is still current, and `body` is that one.
+    from_cache: `body` is a stored one, whether the server was asked (then `not_modified` too) or not.
     saved_to: the file that got the body (see Request.save_to); then `body` is empty.
     """
 
@@ -46,6 +47,7 @@ class Response(msgspec.Struct, frozen=True):
     wire_bytes: int = 0
     peer: str = ""
     not_modified: bool = False
+    from_cache: bool = False
     saved_to: str | None = None
 
     def header(self, name: str) -> str | None:

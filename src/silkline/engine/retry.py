@@ -10,7 +10,7 @@
     http_* (404, 410, ...)     dead     the server has answered
     tls decode too_large       dead     the next try would meet the same
     too_many_redirects         dead
-    blocked bad_url            dead
+    blocked bad_url not_cached dead
     handler item selector      dead     a fault of the program or the page; the traceback is kept
     content label internal     dead
     bad_task visit_timeout     dead     a request that cannot be kept; a handler that never ends
