@@ -146,15 +146,15 @@ class Steps:
 
 
 ARGUED_STEPS = {
-    "cc-resp-immutable-fresh": "optimal; RFC 8246, section 2.1: immutable holds unless the user overrides it, "
-    "and a max-age=0 in a Request is the user's word",
-    "stale-while-revalidate": "optimal; RFC 5861, section 3: a cache MAY serve stale while it revalidates; a crawler "
-    "has nobody who waits, so it gives the handler the current page",
+    "cc-resp-immutable-fresh": "optimal; RFC 8246, section 2.1: immutable holds unless the user overrides "
+    "it, and a max-age=0 in a Request is the user's word",
+    "stale-while-revalidate": "optimal; RFC 5861, section 3: a cache MAY serve stale while it revalidates; "
+    "a crawler has nobody who waits, so it gives the handler the current page",
     "method-POST": "optimal; RFC 9111, section 2: a cache may limit itself to GET",
-    "vary-normalise-lang-order": "optimal; RFC 9111, section 4.1: normalising is for fields whose order is known to "
-    "mean nothing, and the order of languages of equal weight is used by some servers",
+    "vary-normalise-lang-order": "optimal; RFC 9111, section 4.1: normalising is for fields whose order "
+    "is known to mean nothing, and the order of languages of equal weight is used by some servers",
     "vary-normalise-lang-case": "optimal; RFC 9111, section 4.1: normalising is allowed, not asked for",
-    "vary-normalise-lang-select": "optimal; RFC 9111, section 4.1: selecting by Content-Language is no part of it",
+    "vary-normalise-lang-select": "optimal; RFC 9111, section 4.1: the language of a response selects nothing",
 }
 """No miss is of the level "required"."""
 
