@@ -169,6 +169,8 @@ class RobotsUnreachable(FetchError):
 
 class SaveError(FetchError):
     cause = "save"
+
+
 class NotCachedError(FetchError):
     cause = "not_cached"
 

@@ -154,7 +154,7 @@ ARGUED_STEPS = {
     "vary-normalise-lang-order": "optimal; RFC 9111, section 4.1: normalising is for fields whose order "
     "is known to mean nothing, and the order of languages of equal weight is used by some servers",
     "vary-normalise-lang-case": "optimal; RFC 9111, section 4.1: normalising is allowed, not asked for",
-    "vary-normalise-lang-select": "optimal; RFC 9111, section 4.1: the language of a response selects nothing",
+    "vary-normalise-lang-select": "optimal; RFC 9111, section 4.1: a response's language selects nothing",
 }
 """No miss is of the level "required"."""
 
