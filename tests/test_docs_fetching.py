@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from aiohttp import web
 
-from tests.documents import blocks, check_session
+from silkline import Crawler, __version__
+from silkline.cli.show import settings_table
+from silkline.resolve import resolve
+from tests.documents import ROOT, blocks, check_session, snippet
+from tests.site import Site
 
 FETCHING = "docs/fetching.md"
 SESSIONS = [block.name for block in blocks(FETCHING) if block.language == "pycon" and block.name]
@@ -24,3 +35,88 @@ def test_every_block_is_run_by_a_test() -> None:
     text = Path(__file__).read_text()
     for name in set(names) - set(SESSIONS):
         assert f'(FETCHING, "{name}"' in text, f"no test runs {name}"
+
+
+class Members:
+    """A shop that lets those in who send its form with the token in it."""
+
+    def __init__(self) -> None:
+        self.asked: list[web.BaseRequest] = []
+        self.site = Site(
+            {"/": self.answer, "/login": self.login, "/session": self.enter, "/orders": self.orders}
+        )
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request)
+        return web.Response(text="<title>ok</title>", content_type="text/html")
+
+    async def login(self, request: web.Request) -> web.Response:
+        form = "<input type=hidden name=csrf value=t0ken><input name=user><input name=password>"
+        text = f"<form id=login method=post action=/session>{form}</form>"
+        return web.Response(text=text, content_type="text/html")
+
+    async def enter(self, request: web.Request) -> web.Response:
+        if dict(await request.post()) != {"csrf": "t0ken", "user": "ann", "password": "s3cret"}:
+            return web.Response(status=403)
+        response = web.Response(status=302, headers={"Location": "/orders"})
+        response.set_cookie("sid", "1")
+        return response
+
+    async def orders(self, request: web.Request) -> web.Response:
+        if request.cookies.get("sid") != "1":
+            return web.Response(status=403)
+        return web.Response(text="<p class=order>chair<p class=order>table", content_type="text/html")
+
+
+def test_the_login_example_gets_in(tmp_path: Path) -> None:
+    with Members().site as site:
+        code = snippet(FETCHING, "login").replace("https://shop.example", site.url)
+        (tmp_path / "members.py").write_text(code)
+        done = subprocess.run(
+            [sys.executable, "members.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "orders.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [{"order": "chair"}, {"order": "table"}]
+
+
+def test_the_contact_example_tells_who_asks(tmp_path: Path) -> None:
+    shop = Members()
+    command = shlex.split(snippet(FETCHING, "contact"))
+    with shop.site as site:
+        words = [word.replace("https://shop.example", site.url) for word in command[1:]]
+        command = [sys.executable, "-m", "silkline", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    said = f"silkline/{__version__} (+https://example.com/our-crawler)"
+    assert said in (ROOT / FETCHING).read_text()
+    assert {
+        (request.headers["User-Agent"], request.headers["Accept-Language"]) for request in shop.asked
+    } == {(said, "de")}
+
+
+def test_the_identity_file_sends_what_it_says_and_shows_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = Members()
+    with shop.site as site:
+        text = snippet(FETCHING, "identity-toml").replace("http://intranet.example:8080", site.url)
+        (tmp_path / "silkline.toml").write_text(text)
+        resolved = resolve({}, {})
+        crawler = Crawler("me", frontier="memory:", quiet=True)
+        crawler.handler(lambda page: None)
+        crawler.configure(msgspec.structs.replace(resolved.settings, frontier="memory:", quiet=True))
+        crawler.run(f"{site.url}/")
+    [request] = shop.asked
+    assert request.headers["Accept-Language"] == "de, en;q=0.5"
+    assert request.headers["Authorization"] == encode_basic("me", "pass word")
+    assert request.headers["User-Agent"].endswith("(+bots@example.com)")
+    table = settings_table(resolved)
+    assert "https://api.example.com bearer ***" in table
+    assert "s3cret" not in table
+    assert "pass word" not in table
+
+
+def encode_basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -144,3 +145,18 @@ def test_follow_gives_requests_with_its_label_priority_and_extra() -> None:
     ]
     assert len(follow) == 2
     assert follow.request(URL, depth=4) == Request(URL, label="author", priority=5, extra={"a": 1}, depth=4)
+
+
+def test_a_post_of_json_or_form_fields_says_what_it_is() -> None:
+    api = Request.post("https://h.example/api", json={"q": ["ü", 1]}, label="found", headers={"X-Key": "1"})
+    assert (api.method, api.label, api.body) == ("POST", "found", '{"q":["ü",1]}'.encode())
+    assert api.headers == {"Content-Type": "application/json", "X-Key": "1"}
+    form = Request.post("https://h.example/", form={"a": "1 2", "b": "&"})
+    assert form.body == b"a=1+2&b=%26"
+    assert form.headers == {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize("bodies", [{}, {"json": 1, "form": {}}])
+def test_a_post_has_one_body(bodies: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="either json= or form="):
+        Request.post("https://h.example/", **bodies)

@@ -32,6 +32,47 @@ FrontierUrl = Annotated[
         description="memory:, or sqlite:///path/to/file.db",
     ),
 ]
+Contact = Annotated[
+    str,
+    Meta(
+        pattern=r"^(|https?://[^\s()]+|[^\s()@]+@[^\s()@]+)$",
+        description="a URL or a mail address at which you can be reached",
+    ),
+]
+HeaderLine = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[^\r\n\x00]*$")]
+Headers = Annotated[
+    tuple[HeaderLine, ...],
+    Meta(description="headers, each as 'Name: value'", extra={"form": "lines", "joint": ": "}),
+]
+Credentials = Annotated[
+    tuple[Line, ...],
+    Meta(
+        description="lines such as 'https://api.example.com bearer TOKEN' or '... basic USER:PASSWORD'",
+        extra={"form": "lines", "joint": " ", "secret": True},
+    ),
+]
+CookieMode = Annotated[
+    Literal["off", "session"], Meta(description="off or session", extra={"form": "literal"})
+]
+IdentityMode = Annotated[
+    Literal["silkline", "browser"], Meta(description="silkline or browser", extra={"form": "literal"})
+]
+RefererPolicy = Annotated[
+    Literal[
+        "off",
+        "origin",
+        "same-origin",
+        "strict-origin",
+        "origin-when-cross-origin",
+        "strict-origin-when-cross-origin",
+        "no-referrer-when-downgrade",
+        "unsafe-url",
+    ],
+    Meta(
+        description="off, or a policy of W3C Referrer Policy such as strict-origin-when-cross-origin",
+        extra={"form": "literal"},
+    ),
+]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -125,6 +166,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fresh: forget the job's earlier state and outputs, and start over.
     strict: dead letters make the exit code 1.
     grace: seconds that running visits get to end after the first SIGINT or SIGTERM.
+    contact: URL or mail address of whoever runs the crawl, shown to the sites in the User-Agent header.
+    identity: "silkline" says what it is; "browser" sends header sets as browsers do.
+    headers: "Name: value", sent with every request. referer: what links tell of the page they were on.
+    auth: credentials by origin, see `fetch/identity/auth.py`.
+    cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items; the ending names the format (.jsonl, .csv, .db, .sqlite).
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
     metrics_port: where Prometheus metrics are served, on metrics_host; None for none.
@@ -144,6 +190,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_redirects: CountOrZero = 10
     user_agent: Line = ""
     allow_private: Flag = False
+    contact: Contact = ""
+    identity: IdentityMode = "silkline"
+    headers: Headers = ()
+    referer: RefererPolicy = "off"
+    auth: Credentials = ()
+    cookies: CookieMode = "session"
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -12,6 +12,7 @@ import uvloop
 
 from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
+from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, outputs_of
 from silkline.errors import ConfigError, FatalError
@@ -154,6 +155,7 @@ class Crawler:
         )
         # Refused before --fresh removes anything.
         outputs_of(plan)
+        check_settings(settings)
         check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
             owned = None if settings.frontier_url == "memory:" else outputs_in(settings.frontier_url)

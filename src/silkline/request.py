@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -50,6 +51,21 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:
             raise ValueError(f"priority {self.priority} is outside -{PRIORITY_LIMIT}..{PRIORITY_LIMIT}")
+
+    @classmethod
+    def post(
+        cls, url: str, *, json: Any = None, form: Mapping[str, str] | None = None, **fields: Any
+    ) -> Request:
+        """A POST of JSON, or of URL-encoded form fields. fields: all others of a Request, such as label.
+
+        Raises TypeError for both bodies or none, and for what JSON cannot hold.
+        """
+        if (json is None) == (form is None):
+            raise TypeError("Request.post takes either json= or form=")
+        body = msgspec.json.encode(json) if form is None else urlencode(form).encode()
+        kind = "application/json" if form is None else "application/x-www-form-urlencoded"
+        headers = {"Content-Type": kind, **fields.pop("headers", {})}
+        return cls(url, method="POST", headers=headers, body=body, **fields)
 
     @property
     def fingerprint(self) -> int:

@@ -39,11 +39,16 @@ BARE_NAMES = frozenset(
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What a setting may be (in words that follow "must be") and how text for it is written."""
+    """What a setting may be (in words that follow "must be") and how text for it is written.
+
+    joint: what stands between key and value of a line where a mapping is given. secret: never shown.
+    """
 
     allowed: str
     form: str = ""
     optional: bool = False
+    joint: str = ""
+    secret: bool = False
 
 
 def _kind_of(field: Any) -> Kind:
@@ -52,12 +57,13 @@ def _kind_of(field: Any) -> Kind:
     if isinstance(info, msgspec.inspect.UnionType):
         info = info.types[0]
     allowed = info.extra_json_schema["description"] + (", or none" if optional else "")
-    return Kind(allowed, (info.extra or {}).get("form", ""), optional)
+    return Kind(allowed, optional=optional, **(info.extra or {}))
 
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 KINDS = {name: _kind_of(field.type) for name, field in FIELDS.items()}
 
+_SINGULAR = {"outputs": "output", "headers": "header"}
 _SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn": "warning"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
@@ -123,18 +129,20 @@ def convert(name: str, value: Any, where: str) -> Any:
     try:
         return msgspec.convert(_plain(name, value), FIELDS[name].type, strict=False)
     except msgspec.ValidationError as error:
-        written = redacted(str(value))[:200]
+        written = "***" if KINDS[name].secret else redacted(str(value))[:200]
         raise ConfigError(f"{where}: {name} must be {KINDS[name].allowed}, not {written!r}") from error
 
 
 def option_of(name: str) -> str:
     """The command line option that gives a setting."""
-    return "--output" if name == "outputs" else "--" + name.replace("_", "-")
+    return "--" + _SINGULAR.get(name, name).replace("_", "-")
 
 
 def shown(name: str, settings: Settings) -> str:
     """A value as `--show-config` prints it, without the passwords in it."""
     value = getattr(settings, name)
+    if KINDS[name].secret:
+        return ", ".join(" ".join(line.split()[:2]) + " ***" for line in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -231,13 +239,20 @@ def _misspelt(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def _plain(name: str, value: Any) -> Any:
     """Text as msgspec takes it: lengths of time and sizes as numbers, words in lower case, "none" as None."""
+    kind = KINDS[name]
+    if kind.joint and isinstance(value, Mapping):
+        return [f"{key}{kind.joint}{text}" for key, text in value.items()]
     if not isinstance(value, str):
         return value
-    kind, text = KINDS[name], value.strip()
+    text = value.strip()
     if kind.optional and text.lower() == "none":
         return None
     if kind.form == "word":
         return _SYNONYMS.get(text.lower(), text.lower())
+    if kind.form == "literal":
+        return text.lower()
+    if kind.form == "lines":
+        return [line.strip() for line in text.splitlines() if line.strip()]
     if kind.form == "list":
         return [part.strip() for part in text.split(",") if part.strip()]
     units = {"seconds": _SECONDS, "bytes": _BYTES}.get(kind.form)

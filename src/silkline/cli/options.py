@@ -16,6 +16,7 @@ from silkline.errors import SilklineError
 JOB = "Job and outputs"
 SPEED = "Speed and politeness"
 LIMITS = "Limits"
+WHO = "Identity"
 SHOWN = "What is shown"
 SETUP = "Configuration"
 
@@ -28,6 +29,11 @@ def _text(panel: str, metavar: str, help: str, default: str = "") -> Any:
 
 def _flag(panel: str, name: str, help: str) -> Any:
     return Annotated[bool | None, Option(f"--{name}", metavar=" ", help=help, rich_help_panel=panel)]
+
+
+def _several(panel: str, name: str, metavar: str, help: str) -> Any:
+    note = f"{help} Can be given several times."
+    return Annotated[list[str] | None, Option(f"--{name}", metavar=metavar, help=note, rich_help_panel=panel)]
 
 
 _OUTPUT_HELP = "Where the items go: a .jsonl, .csv, .db or .sqlite file. Can be given several times."
@@ -55,10 +61,16 @@ SETTINGS: dict[str, Any] = {
     "max_pages": _text(LIMITS, "N", "Stop after so many pages, all runs of the job counted.", "none"),
     "max_depth": _text(LIMITS, "N", "Follow links at most so far from where the crawl starts.", "none"),
     "max_body": _text(LIMITS, "SIZE", "Largest body to take: 500KB, 10MB.", "32MiB"),
-    "user_agent": _text(LIMITS, "TEXT", "What the User-Agent header says.", "silkline's own"),
+    "user_agent": _text(WHO, "TEXT", "What the User-Agent header says.", "silkline's own"),
     "allow_private": _flag(
         LIMITS, "allow-private", "Fetch from private addresses, too, not only of hosts given as URLs here."
     ),
+    "contact": _text(WHO, "WHERE", "Your URL or mail address, added to the User-Agent header."),
+    "identity": _text(WHO, "WHO", "silkline, or browser for header sets as browsers send them.", "silkline"),
+    "headers": _several(WHO, "header", "'NAME: VALUE'", "Send this header with every request."),
+    "referer": _text(WHO, "POLICY", "What links tell of their page: strict-origin-when-cross-origin.", "off"),
+    "auth": _several(WHO, "auth", "'ORIGIN bearer TOKEN'", "Log in there; or 'ORIGIN basic USER:PASSWORD'."),
+    "cookies": _text(WHO, "MODE", "session: keep cookies and send them back; off: ignore them.", "session"),
     "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
     "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
     "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),

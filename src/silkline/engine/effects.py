@@ -12,6 +12,7 @@ import msgspec
 
 from silkline.engine.known import KnownUrls
 from silkline.errors import BadUrlError, HandlerError, SilklineError
+from silkline.fetch.identity.referer import Referer
 from silkline.parse.page import Page
 from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
@@ -22,12 +23,24 @@ class LinkRules:
     """Which yielded requests become links of the commit.
 
     router: checks labels. known: URLs that the frontier has already. max_depth: None for no limit.
+    referer: what a link's Referer header says of its page; None for no such header.
     """
 
-    def __init__(self, router: Router, known: KnownUrls, max_depth: int | None = None) -> None:
+    def __init__(
+        self,
+        router: Router,
+        known: KnownUrls,
+        max_depth: int | None = None,
+        referer: Referer | None = None,
+    ) -> None:
         self._router = router
         self._known = known
         self._max_depth = max_depth
+        self._referer = referer
+
+    @property
+    def with_referer(self) -> bool:
+        return self._referer is not None
 
     def too_deep(self, depth: int) -> bool:
         return self._max_depth is not None and depth > self._max_depth
@@ -43,6 +56,17 @@ class LinkRules:
             storable(follow.request(urls[0]))  # one speaks for all: they differ in the URL alone
         return urls
 
+    def inherited(self, request: Request, page: Page) -> Request:
+        """The link with what it has from its page: the session, and the Referer header."""
+        session = page.request.session if request.session is None else request.session
+        headers = request.headers
+        if self._referer is not None and not any(name.lower() == "referer" for name in headers):
+            value = self._referer(page.url, request.url)
+            headers = headers if value is None else {**headers, "Referer": value}
+        if session is request.session and headers is request.headers:
+            return request
+        return msgspec.structs.replace(request, session=session, headers=headers)
+
     def admit(self, request: Request, page: Page, depth: int) -> Request | None:
         """The request as it will be enqueued, its URL made absolute; None if that is no http(s) URL.
 
@@ -55,13 +79,15 @@ class LinkRules:
             url = check(request.url) if absolute else resolve(page.url, request.url)
         except BadUrlError:
             url = None
-        return None if url is None else msgspec.structs.replace(request, url=url, depth=depth, retry_count=0)
+        if url is None:
+            return None
+        return self.inherited(msgspec.structs.replace(request, url=url, depth=depth, retry_count=0), page)
 
 
 class Effects:
     """The items and links of one visit."""
 
-    __slots__ = ("_depth", "_page", "_rules", "dropped", "items", "links")
+    __slots__ = ("_bequeaths", "_depth", "_page", "_rules", "dropped", "items", "links")
 
     def __init__(self, page: Page, rules: LinkRules) -> None:
         self.items: list[object] = []
@@ -70,6 +96,7 @@ class Effects:
         self._page = page
         self._rules = rules
         self._depth = page.request.depth + 1
+        self._bequeaths = page.request.session is not None or rules.with_referer
 
     def take(self, value: object) -> None:
         """One thing that a handler yielded: None, a Request, a Follow, a list of such things, or an item."""
@@ -81,7 +108,11 @@ class Effects:
             if self._rules.too_deep(self._depth):
                 self.dropped += len(value)
             else:
-                self.links += [value.request(url, self._depth) for url in self._rules.fresh(value)]
+                links = (value.request(url, self._depth) for url in self._rules.fresh(value))
+                if self._bequeaths:
+                    self.links += [self._rules.inherited(link, self._page) for link in links]
+                else:
+                    self.links += links
         elif isinstance(value, Request):
             admitted = (
                 None

@@ -10,23 +10,36 @@ from contextlib import AsyncExitStack
 
 from silkline.config import Settings
 from silkline.engine.named import NamedHosts
+from silkline.errors import ConfigError
+from silkline.fetch.cookies.hop import cookie_hop
+from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.guard import AddressGuard
 from silkline.fetch.http import HttpFetcher
+from silkline.fetch.identity.agent import headers_for_all, user_agent_of
+from silkline.fetch.identity.auth import authorizations
+from silkline.fetch.identity.browser import Browsers
+from silkline.fetch.identity.hop import Identity, identity_hop
+from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import FetchOptions
 from silkline.protocols import Fetcher, Guard, Middleware
 
 
-def fetcher_for(settings: Settings, opened: AsyncExitStack, named: NamedHosts) -> Fetcher:
+def fetcher_for(settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
-    named: hosts that may be at private addresses.
+    named: hosts that may be at private addresses. sessions: the job's, with their cookies.
 
     Raises ConfigError for settings that cannot be met here.
     """
-    hops, guard = hops_of(settings, opened, named), guard_of(settings, named)
+    hops, guard = hops_of(settings, opened, named, sessions), guard_of(settings, named)
     fetcher = HttpFetcher(options_of(settings), hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
+
+
+def check_settings(settings: Settings) -> None:
+    """Raises ConfigError for what only shows when a fetcher is put together."""
+    identity_of(settings)
 
 
 def options_of(settings: Settings) -> FetchOptions:
@@ -35,16 +48,34 @@ def options_of(settings: Settings) -> FetchOptions:
         max_body=settings.max_body,
         max_redirects=settings.max_redirects,
         limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
-        user_agent=settings.user_agent,
+        user_agent=user_agent_of(settings.user_agent, settings.contact),
     )
 
 
-def hops_of(settings: Settings, opened: AsyncExitStack, named: NamedHosts) -> Sequence[Middleware]:
+def hops_of(
+    settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions
+) -> Sequence[Middleware]:
     """Middleware around each hop, the first one outermost; what is switched off is not in it."""
     hops: list[Middleware] = []
     if not settings.allow_private:
         hops.append(named.hop)
+    if settings.cookies != "off":
+        hops.append(cookie_hop(sessions))
+    if identity := identity_of(settings):
+        hops.append(identity_hop(identity, sessions))
     return hops
+
+
+def identity_of(settings: Settings) -> Identity:
+    """Raises ConfigError for headers and credentials that cannot be sent."""
+    if settings.identity == "browser" and (settings.user_agent or settings.contact):
+        raise ConfigError('identity = "browser" has its own User-Agent: leave out user_agent and contact')
+    return Identity(
+        headers=headers_for_all(settings.headers),
+        auth=authorizations(settings.auth),
+        browsers=Browsers(settings.job) if settings.identity == "browser" else None,
+        referer=referer_by(settings.referer),
+    )
 
 
 def guard_of(settings: Settings, named: NamedHosts) -> Guard | None:

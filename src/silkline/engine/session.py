@@ -16,10 +16,12 @@ from silkline.config import Settings
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
+from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
+from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.middleware import compose
 from silkline.frontier.open import frontier_from, store_file
 from silkline.observe.logs import LogHook, configure
@@ -94,12 +96,18 @@ class Session:
                 opened.push_async_callback(_close, self._plan.fetcher)
             named = NamedHosts(frontier)
             await named.name(self._plan.named)
-            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named)
+            sessions = Sessions()
+            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named, sessions)
             await self._note_definition(frontier)
-            reason = await self._work(frontier, fetcher, sinks)
+            keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
+            if keeper is not None:
+                await keeper.load()
+            reason = await self._work(frontier, fetcher, sinks, keeper)
             return Ending(reason, self._last, await frontier.dead_causes())
 
-    async def _work(self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink]) -> str:
+    async def _work(
+        self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink], keeper: Keeper | None
+    ) -> str:
         first = self._seat.index == 0
         parts = Parts(
             frontier=frontier,
@@ -109,6 +117,7 @@ class Session:
             hook=self._tell,
             publish=self._publish,
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
+            keeper=keeper,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with _stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):

@@ -12,6 +12,7 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.commit import Committer
 from silkline.engine.effects import LinkRules
+from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
@@ -21,6 +22,7 @@ from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
 from silkline.events import Stopping
+from silkline.fetch.identity.referer import referer_by
 from silkline.outcome import Outcome
 from silkline.protocols import CallNext, Deliver, Frontier, Hook, Positions, Sink
 from silkline.router import Router
@@ -41,6 +43,7 @@ class Parts(msgspec.Struct, frozen=True):
     hook: Hook
     publish: Publish
     seeding_elsewhere: Callable[[], bool] = lambda: False
+    keeper: Keeper | None = None
 
 
 class Worker:
@@ -73,7 +76,7 @@ class Worker:
         self._tools = Tools(
             fetch=parts.fetch,
             router=parts.router,
-            rules=LinkRules(parts.router, self._known, settings.max_depth),
+            rules=LinkRules(parts.router, self._known, settings.max_depth, referer_by(settings.referer)),
             retry=RetryPolicy(settings.retries),
             sinks=parts.sinks,
             clock=time.time,
@@ -109,6 +112,8 @@ class Worker:
                 tasks.create_task(self._monitor.run(), name="monitor"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
             ]
+            if parts.keeper is not None:
+                side.append(tasks.create_task(parts.keeper.run(), name="keeper"))
             reason = await self._reason_to_stop(leaser)
             parts.hook(Stopping(reason))
             self._monitor.phase = "stopping"
@@ -116,6 +121,8 @@ class Worker:
             await self._wind_down(visitors)
             for task in side:
                 task.cancel()
+        if parts.keeper is not None:
+            await parts.keeper.flush()
         await parts.frontier.commit([], finish_all(parts.sinks))
         self._monitor.phase = "finished"
         await self._monitor.publish_now()

@@ -10,13 +10,14 @@ from time import perf_counter
 import aiohttp
 import yarl
 from aiohttp import hdrs
+from multidict import CIMultiDict
 
 from silkline.errors import FetchError, ProtocolError, TooLargeError
 from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, decoding
 from silkline.fetch.failures import failure
-from silkline.fetch.options import FetchOptions
+from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.redirect import location_of
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
@@ -44,6 +45,7 @@ class Client:
         self._connector = connector
         self._max_body = options.max_body
         self._max_headers = options.max_headers
+        self._headers = CIMultiDict(options.headers)
 
     async def close(self) -> None:
         self.deadlines.close()
@@ -93,7 +95,7 @@ class Client:
         return await self._session.request(
             request.method,
             _yarl(url),
-            headers=headers or None,
+            headers=with_defaults(headers, self._headers) if headers else self._headers,
             data=request.body,
             allow_redirects=False,
             skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aiohttp
-from aiohttp import hdrs
 
 from silkline.fetch.client import Client
 from silkline.fetch.connector import Connector
 from silkline.fetch.deadlines import Deadlines
-from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.middleware import compose
-from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions
+from silkline.fetch.options import FetchOptions
 from silkline.fetch.redirect import follow
 from silkline.fetch.resolver import Resolver
 from silkline.protocols import CallNext, Guard, Middleware
@@ -86,11 +84,6 @@ class HttpFetcher:
         )
         session = aiohttp.ClientSession(
             connector=connector,
-            headers={
-                hdrs.USER_AGENT: options.user_agent or USER_AGENT,
-                hdrs.ACCEPT: ACCEPT,
-                hdrs.ACCEPT_ENCODING: ACCEPT_ENCODING,
-            },
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the deadlines and the connector have the limits
             auto_decompress=False,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from silkline.config import MiB
+from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.version import __version__
 
 USER_AGENT = f"silkline/{__version__} (web crawler)"
@@ -34,3 +37,19 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 300
     user_agent: str = ""
     verify: bool = True
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request has, where it says nothing else."""
+        return {
+            "User-Agent": self.user_agent or USER_AGENT,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING,
+        }
+
+
+def with_defaults(headers: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a request, in their order; before them the defaults that it does not have."""
+    given = {name.lower() for name in headers}
+    missing = {name: value for name, value in defaults.items() if name.lower() not in given}
+    return {**missing, **headers}

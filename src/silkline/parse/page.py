@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -22,9 +22,10 @@ from silkline.parse.charset import (
     xml_charset,
 )
 from silkline.parse.content import Kind, MediaType, is_json, kind_of, looks_binary, media_type
+from silkline.parse.form import URLENCODED, Submission, with_query
 from silkline.parse.node import Node, Queries, text_of
 from silkline.parse.query import in_encoding
-from silkline.parse.selector import compile_selector
+from silkline.parse.selector import compile_css, compile_selector
 from silkline.parse.xml import parse_xml
 from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
@@ -226,6 +227,44 @@ class Page(Queries):
         """With their queries in the page's encoding, as a browser sends them."""
         encoding = self.document.encoding if self.kind == "html" else None
         return hrefs if encoding is None or encoding == "UTF-8" else in_encoding(hrefs, encoding)
+
+    def form(
+        self,
+        selector: str = "form",
+        data: Mapping[str, str | None] | None = None,
+        *,
+        label: str = DEFAULT_LABEL,
+        priority: int = 0,
+        extra: dict[str, Any] | None = None,
+    ) -> Request:
+        """The request that a browser sends when a form is submitted: with its hidden fields, such as tokens.
+
+        selector: of the form, or of something inside it; the first match counts. data: fields by name that
+        are filled in; None takes one out.
+
+        Raises ContentError where there is no such form, or it is not sent as URL-encoded pairs.
+        """
+        element = self.document.select_one(compile_css(selector).css)
+        form = None if element is None else element.closest("form")
+        if form is None:
+            raise ContentError(f"{self.url} has no form at {selector!r}")
+        submission = Submission(form)
+        submission.fill(data or {})
+        url = resolve(self.base_url, submission.action) if submission.action else self.url
+        if url is None:
+            raise ContentError(f"the form on {self.url} goes to {submission.action[:200]!r}, no http(s) URL")
+        pairs = submission.encoded(self.charset or "utf-8")
+        if submission.method == "GET":
+            url = with_query(url, pairs)
+        return Request(
+            url,
+            method=submission.method,
+            headers={} if submission.method == "GET" else {"Content-Type": URLENCODED},
+            body=None if submission.method == "GET" else pairs.encode(),
+            label=label,
+            priority=priority,
+            extra=extra or {},
+        )
 
     def _hrefs(self, target: str | Node) -> list[str]:
         if isinstance(target, Node):
