@@ -7,10 +7,18 @@
 --   and then nothing has changed.
 local stale = {}
 for _, group in ipairs(call.done) do
-    group.records = hmget(PREFIX .. 'held:' .. group[1], group[2])
+    local gone = {}
     for i, token in ipairs(group[2]) do
-        if not group.records[i] then
-            stale[#stale + 1] = token
+        gone[i] = token .. ' ' .. group[1]
+    end
+    group.gone = gone
+    for first = 1, #gone, CHUNK do
+        local last = min(first + CHUNK - 1, #gone)
+        local expiries = redis.call('ZMSCORE', EXPIRY, unpack(gone, first, last))
+        for i = first, last do
+            if not expiries[i - first + 1] then
+                stale[#stale + 1] = group[2][i]
+            end
         end
     end
 end
@@ -30,12 +38,8 @@ end
 
 local finished = 0
 for _, group in ipairs(call.done) do
-    local tokens, gone = group[2], {}
-    for i, token in ipairs(tokens) do
-        gone[i] = token .. ' ' .. group[1]
-    end
-    finished = finished + many('HDEL', PREFIX .. 'held:' .. group[1], tokens)
-    many('ZREM', EXPIRY, gone)
+    finished = finished + many('ZREM', EXPIRY, group.gone)
+    many('HDEL', PREFIX .. 'held:' .. group[1], group[2])
     -- A freed slot matters only where there was none, which spares most hosts.
     local h = host(group[1])
     for _, due in pairs(h.queues) do

@@ -90,6 +90,7 @@ if not call.now then
 end
 local first_token = token
 local leases, records, expiries = {}, {}, {}
+local soon = exact(now + call.lease_seconds)
 
 local function give(h, priority, request)
     local before = taken[h.key] or 0
@@ -101,12 +102,15 @@ local function give(h, priority, request)
     local text = int(token)
     records[h.key] = records[h.key] or {}
     local mine = records[h.key]
-    mine[#mine + 1] = text
-    mine[#mine + 1] = held_record(request.id, request.deliveries + 1, priority, call.worker, request.payload)
-    expiries[#expiries + 1] = exact(now + starts_in + call.lease_seconds)
-    expiries[#expiries + 1] = text .. ' ' .. h.key
-    local n = #leases
-    leases[n + 1], leases[n + 2], leases[n + 3] = text, request.deliveries + 1, exact(starts_in)
+    local n = #mine
+    mine[n + 1] = text
+    mine[n + 2] = held_record(request.id, request.deliveries + 1, priority, call.worker, request.payload)
+    n = #expiries
+    expiries[n + 1] = starts_in > 0 and exact(now + starts_in + call.lease_seconds) or soon
+    expiries[n + 2] = text .. ' ' .. h.key
+    n = #leases
+    leases[n + 1], leases[n + 2] = text, request.deliveries + 1
+    leases[n + 3] = starts_in > 0 and exact(starts_in) or '0'
     leases[n + 4], leases[n + 5] = h.key, request.payload
 end
 
