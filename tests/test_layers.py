@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"version", "errors"},
     {"url", "config"},
     {"request", "resolve"},
-    {"response", "outcome"},
+    {"response", "outcome", "live"},
     {"events"},
     {"protocols"},
     {"frontier", "politeness", "fetch", "parse", "sinks", "observe", "router", "seeds", "demo"},

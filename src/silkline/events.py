@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from silkline.outcome import Outcome
@@ -49,4 +51,10 @@ class Stopping(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = Visited | Kept | Seeded | Trouble | Stopping
+class Steered(msgspec.Struct, frozen=True):
+    """Live settings changed what this worker does: the new values by name."""
+
+    changes: Mapping[str, str]
+
+
+Event = Visited | Kept | Seeded | Trouble | Stopping | Steered

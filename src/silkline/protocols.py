@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from silkline.config import FrontierOptions
 from silkline.events import Event
@@ -141,6 +141,14 @@ class Fetcher(Protocol):
     """Request -> Response. Raises FetchError only. If it has `async def close(self)`, that is called last."""
 
     async def fetch(self, request: Request) -> Response: ...
+
+
+@runtime_checkable
+class Adjustable(Protocol):
+    """A fetcher that can follow live settings."""
+
+    def adjust(self, *, timeout: float, visits: int) -> None:
+        """From the next fetch on: seconds for a whole one, and how many visits may run at once."""
 
 
 class Sink(Protocol):

@@ -126,11 +126,20 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
 
 def convert(name: str, value: Any, where: str) -> Any:
     """The value of setting `name`, of its own type. Raises ConfigError, which says what is allowed."""
+    return _convert(FIELDS[name], KINDS[name], value, where)
+
+
+def convert_field(field: msgspec.structs.FieldInfo, value: Any, where: str) -> Any:
+    """The same for a field of another struct whose type has a description, as those in `config` do."""
+    return _convert(field, _kind_of(field.type), value, where)
+
+
+def _convert(field: msgspec.structs.FieldInfo, kind: Kind, value: Any, where: str) -> Any:
     try:
-        return msgspec.convert(_plain(name, value), FIELDS[name].type, strict=False)
+        return msgspec.convert(_plain(kind, value), field.type, strict=False)
     except msgspec.ValidationError as error:
-        written = "***" if KINDS[name].secret else redacted(str(value))[:200]
-        raise ConfigError(f"{where}: {name} must be {KINDS[name].allowed}, not {written!r}") from error
+        written = "***" if kind.secret else redacted(str(value))[:200]
+        raise ConfigError(f"{where}: {field.name} must be {kind.allowed}, not {written!r}") from error
 
 
 def option_of(name: str) -> str:
@@ -237,9 +246,8 @@ def _misspelt(environ: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(kind: Kind, value: Any) -> Any:
     """Text as msgspec takes it: lengths of time and sizes as numbers, words in lower case, "none" as None."""
-    kind = KINDS[name]
     if kind.joint and isinstance(value, Mapping):
         return [f"{key}{kind.joint}{text}" for key, text in value.items()]
     if not isinstance(value, str):

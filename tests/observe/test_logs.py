@@ -13,7 +13,7 @@ import structlog
 
 from silkline.config import LogLevel
 from silkline.errors import ConfigError
-from silkline.events import Event, Kept, Seeded, Stopping, Trouble, Visited
+from silkline.events import Event, Kept, Seeded, Steered, Stopping, Trouble, Visited
 from silkline.observe.logs import LogHook, close, configure
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
@@ -92,6 +92,7 @@ def test_what_an_operator_should_know_is_logged(logged: Logged) -> None:
         Seeded(added=3, duplicate=1, invalid=1, reasons=("line 4: no scheme",)),
         Trouble("the disk is nearly full"),
         Kept(0, 0, 0, 0, 0, stale=2),
+        Steered({"concurrency": "9"}),
         Stopping("interrupted"),
     )
     assert [(entry["level"], entry["event"]) for entry in entries] == [
@@ -99,11 +100,13 @@ def test_what_an_operator_should_know_is_logged(logged: Logged) -> None:
         ("warning", "invalid seed"),
         ("warning", "the disk is nearly full"),
         ("info", "outcomes came too late to count"),
+        ("info", "live settings"),
         ("info", "stopping"),
     ]
     assert entries[0]["added"] == 3
     assert (entries[1]["cause"], entries[1]["error"]) == ("bad_task", "line 4: no scheme")
-    assert entries[4]["reason"] == "interrupted"
+    assert entries[4]["concurrency"] == "9"
+    assert entries[5]["reason"] == "interrupted"
 
 
 def test_the_level_holds(logged: Logged) -> None:

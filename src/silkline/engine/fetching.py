@@ -20,7 +20,7 @@ from silkline.fetch.identity.auth import authorizations
 from silkline.fetch.identity.browser import Browsers
 from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
-from silkline.fetch.options import FetchOptions
+from silkline.fetch.options import FetchOptions, limit_for
 from silkline.protocols import Fetcher, Guard, Middleware
 
 
@@ -47,7 +47,7 @@ def options_of(settings: Settings) -> FetchOptions:
         timeout=settings.timeout,
         max_body=settings.max_body,
         max_redirects=settings.max_redirects,
-        limit=2 * settings.concurrency,  # visits that hang have stand-ins, see engine/visitors.py
+        limit=limit_for(settings.concurrency),
         user_agent=user_agent_of(settings.user_agent, settings.contact),
     )
 

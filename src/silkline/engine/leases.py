@@ -23,7 +23,8 @@ class Held:
     def __init__(self, concurrency: int, delay: float = 0.0) -> None:
         self.concurrency = concurrency
         self._delay = delay
-        self._next_start: dict[str, float] = {}
+        self.paused = False
+        self._last_start: dict[str, float] = {}
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
         self.asking = False
         self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
@@ -55,6 +56,8 @@ class Held:
         What is held in all is bounded, too, so that a slow store or output holds back the leasing
         (back-pressure) and memory stays small.
         """
+        if self.paused:
+            return 0
         target = PREFETCH * self.concurrency
         if self.unstarted > target // 2:
             return 0
@@ -71,7 +74,9 @@ class Held:
         The frontier has spaced the leases, but one that a busy worker started late must not be followed
         at once by the next.
         """
-        wait = self._next_start.get(lease.host, 0.0) - monotonic() if self._delay else 0.0
+        if not self._delay or (last := self._last_start.get(lease.host)) is None:
+            return False
+        wait = last + self._delay - monotonic()
         if wait <= 0.0:
             return False
         self._timers[lease.token] = asyncio.get_running_loop().call_later(wait, self._due, lease)
@@ -80,9 +85,10 @@ class Held:
     def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
         if self._delay:
             now = monotonic()
-            if len(self._next_start) > MAX_REMEMBERED:
-                self._next_start = {host: at for host, at in self._next_start.items() if at > now}
-            self._next_start[lease.host] = now + self._delay
+            if len(self._last_start) > MAX_REMEMBERED:
+                recent = now - self._delay
+                self._last_start = {host: at for host, at in self._last_start.items() if at > recent}
+            self._last_start[lease.host] = now
         self._began[lease.token] = (monotonic(), task)
         self.idle.clear()
 
@@ -98,7 +104,9 @@ class Held:
 
     def take(self, leases: Iterable[Lease]) -> tuple[int, ...]:
         """New leases: ready at once, or when their host allows it. Returns the tokens to release: a lease
-        may be on its way while its host gets blocked here."""
+        may be on its way while its host gets blocked here, or the worker paused."""
+        if self.paused:
+            return tuple(lease.token for lease in leases)
         loop = asyncio.get_running_loop()
         refused = []
         for lease in leases:
@@ -133,6 +141,18 @@ class Held:
             timer = self._timers.pop(token, None)
             if timer is not None:
                 timer.cancel()
+
+    def pause(self, paused: bool) -> tuple[int, ...]:
+        """Take and start nothing more, or go on; returns the tokens to release."""
+        self.paused = paused
+        return self.withdraw() if paused else ()
+
+    def follow_delay(self, delay: float) -> tuple[int, ...]:
+        """From now on this delay; returns the tokens of what waited for its moment, to be released."""
+        self._delay = delay
+        postponed = tuple(self._timers)
+        self.forget(postponed)
+        return postponed
 
     def withdraw(self, host: str | None = None) -> tuple[int, ...]:
         """Take back what has not started, of one host or of all; returns the tokens to release."""

@@ -31,17 +31,29 @@ class Monitor:
         self._publish = publish
         self._stats: Stats | None = None
         self._next_count = 0.0
+        self._counted_at: object = None
+        self._changed = True
+
+    def changed(self) -> None:
+        """The frontier has other sizes now, perhaps: without this an idle worker asks it nothing."""
+        self._changed = True
 
     async def run(self) -> None:
         """Publish for ever."""
         while True:
-            await self.publish_now(fresh=time.monotonic() >= self._next_count)
+            due = time.monotonic() >= self._next_count
+            await self.publish_now(fresh=due and (self._changed or self._busy() != self._counted_at))
             await asyncio.sleep(PERIOD)
 
     async def publish_now(self, *, fresh: bool = True) -> None:
         if fresh:
+            self._changed, self._counted_at = False, self._busy()
             started = time.monotonic()
             self._stats = await self._frontier.stats()
             ended = time.monotonic()
             self._next_count = ended + max(1.0 - PERIOD / 2, 20 * (ended - started))
-        self._publish(self.phase, self._seeding(), self._held.in_flight, self._held.unstarted, self._stats)
+        phase = "paused" if self._held.paused and self.phase == "crawling" else self.phase
+        self._publish(phase, self._seeding(), self._held.in_flight, self._held.unstarted, self._stats)
+
+    def _busy(self) -> object:
+        return self._held.in_flight, self._held.unstarted

@@ -116,6 +116,8 @@ class Session:
             sinks=sinks,
             hook=self._tell,
             publish=self._publish,
+            fetcher=fetcher,
+            tally=self._tally,
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
         )
@@ -153,7 +155,7 @@ class Session:
             self._seat.publish(self._last)
         except OSError:
             # The parent is gone: wind down, as at its signal.
-            if phase == "crawling" and self._worker is not None:
+            if phase in ("crawling", "paused") and self._worker is not None:
                 self._worker.stop()
 
     async def _note_definition(self, frontier: Frontier) -> None:

@@ -80,6 +80,9 @@ class Visitors:
             if held.ready.empty():
                 committer.hurry()
             lease = await held.ready.get()
+            if len(self._working) > self._wanted:
+                held.ready.put_nowait(lease)
+                break
             if lease.token not in held or held.too_early(lease):
                 continue
             held.began(lease, task)
@@ -97,6 +100,7 @@ class Visitors:
                     self._given_up.discard(task)
                     task.uncancel()
             committer.put(visited)
+        self._working.discard(task)  # at once: others that look must not leave for the same reason
 
 
 def given_up(lease: Lease, seconds: float) -> Visited:

@@ -18,13 +18,15 @@ from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.seeder import Seeder
+from silkline.engine.steering import Levers, Pulse, Steering
 from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
 from silkline.events import Stopping
 from silkline.fetch.identity.referer import referer_by
+from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
-from silkline.protocols import CallNext, Deliver, Frontier, Hook, Positions, Sink
+from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Positions, Sink
 from silkline.router import Router
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
@@ -34,7 +36,8 @@ SEEDS_PERIOD = 0.1
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What a worker is made of. `fetch` has the middleware composed in; the frontier is open."""
+    """What a worker is made of. `fetch` is the fetcher with the middleware composed in; the frontier is open;
+    the tally is told of every event by the hook."""
 
     frontier: Frontier
     fetch: CallNext
@@ -42,6 +45,8 @@ class Parts(msgspec.Struct, frozen=True):
     sinks: Sequence[Sink]
     hook: Hook
     publish: Publish
+    fetcher: Fetcher
+    tally: Tally
     seeding_elsewhere: Callable[[], bool] = lambda: False
     keeper: Keeper | None = None
 
@@ -73,11 +78,19 @@ class Worker:
         self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
+        retry = RetryPolicy(settings.retries)
+        self._steering = Steering(
+            parts.frontier,
+            settings,
+            Levers(self._held, retry, parts.fetcher, self._wake_leaser),
+            Pulse(parts.tally, self._held),
+            parts.hook,
+        )
         self._tools = Tools(
             fetch=parts.fetch,
             router=parts.router,
             rules=LinkRules(parts.router, self._known, settings.max_depth, referer_by(settings.referer)),
-            retry=RetryPolicy(settings.retries),
+            retry=retry,
             sinks=parts.sinks,
             clock=time.time,
         )
@@ -90,6 +103,7 @@ class Worker:
         """Returns why it ended: "finished", "budget" or "interrupted". Raises ConfigError or FatalError."""
         try:
             await self._parts.frontier.commit([], opening(self._parts.sinks))
+            await self._steering.begin()
             return await self._run_tasks()
         except BaseExceptionGroup as group:
             raise first_of(group) from group
@@ -110,6 +124,7 @@ class Worker:
                 tasks.create_task(renewer, name="renewer"),
                 tasks.create_task(visitors.relieve(), name="reliever"),
                 tasks.create_task(self._monitor.run(), name="monitor"),
+                tasks.create_task(self._steering.run(), name="steering"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
             ]
             if parts.keeper is not None:
@@ -164,6 +179,7 @@ class Worker:
         self._wake_leaser()
 
     def _wake_leaser(self) -> None:
+        self._monitor.changed()
         self._leaser.wake()
 
     def _seeding(self) -> bool:

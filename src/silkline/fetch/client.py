@@ -47,6 +47,11 @@ class Client:
         self._max_headers = options.max_headers
         self._headers = CIMultiDict(options.headers)
 
+    def adjust(self, options: FetchOptions) -> None:
+        """Take over timeout and limit."""
+        self.deadlines.total = options.timeout
+        self._connector.resize(options.limit)
+
     async def close(self) -> None:
         self.deadlines.close()
         await self._session.close()

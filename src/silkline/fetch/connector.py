@@ -101,6 +101,11 @@ class Connector(aiohttp.TCPConnector):
         """Whether as many connections are idle as may be in use: no further one should be kept."""
         return len(self._sockets) >= self._most
 
+    def resize(self, limit: int) -> None:
+        """So many connections in use at most; those that are in use stay."""
+        self._limit = limit
+        self._most = 2 * limit
+
     def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         current = exchange.get()
         if self._guard is not None and current.guarded:

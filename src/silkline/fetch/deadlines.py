@@ -35,7 +35,7 @@ class Deadlines:
     """
 
     def __init__(self, total: float, read: float) -> None:
-        self._total = total
+        self.total = total
         self._read = read
         self._loop = asyncio.get_running_loop()
         self._running: dict[asyncio.Task[object], Deadline] = {}
@@ -46,7 +46,7 @@ class Deadlines:
         """The current task begins a fetch: from now on the total limit runs."""
         task = asyncio.current_task()
         assert task is not None
-        deadline = self._running[task] = Deadline(task, self._loop.time() + self._total)
+        deadline = self._running[task] = Deadline(task, self._loop.time() + self.total)
         if deadline.due < self._wakes:
             self._wake_at(deadline.due)
         return deadline
@@ -75,7 +75,7 @@ class Deadlines:
         if isinstance(error, Exception) or (ours_alone and isinstance(error, asyncio.CancelledError)):
             if deadline.due < deadline.ends:
                 raise FetchTimeout(f"no data from the server for {self._read:g} s", "read") from error
-            raise FetchTimeout(f"no complete answer within {self._total:g} s", "total") from error
+            raise FetchTimeout(f"no complete answer within {self.total:g} s", "total") from error
 
     def close(self) -> None:
         if self._timer is not None:

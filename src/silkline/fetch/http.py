@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aiohttp
+import msgspec
 
 from silkline.fetch.client import Client
 from silkline.fetch.connector import Connector
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.middleware import compose
-from silkline.fetch.options import FetchOptions
+from silkline.fetch.options import FetchOptions, limit_for
 from silkline.fetch.redirect import follow
 from silkline.fetch.resolver import Resolver
 from silkline.protocols import CallNext, Guard, Middleware
@@ -62,6 +63,12 @@ class HttpFetcher:
             raise
         client.deadlines.stop(deadline, None)
         return response
+
+    def adjust(self, *, timeout: float, visits: int) -> None:
+        """See `protocols.Adjustable`."""
+        self._options = msgspec.structs.replace(self._options, timeout=timeout, limit=limit_for(visits))
+        if self._client is not None:
+            self._client.adjust(self._options)
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""

@@ -53,3 +53,8 @@ def with_defaults(headers: Mapping[str, str], defaults: Mapping[str, str]) -> di
     given = {name.lower() for name in headers}
     missing = {name: value for name, value in defaults.items() if name.lower() not in given}
     return {**missing, **headers}
+
+
+def limit_for(visits: int) -> int:
+    """Connections for so many visits at once: those that hang have stand-ins, see engine/visitors.py."""
+    return 2 * visits

@@ -16,7 +16,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from silkline.config import LogLevel
 from silkline.errors import ConfigError
-from silkline.events import Event, Kept, Seeded, Trouble, Visited
+from silkline.events import Event, Kept, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
 from silkline.outcome import Done, RetryLater
@@ -86,6 +86,8 @@ class LogHook:
             self._seeded(event)
         elif isinstance(event, Trouble):
             self._logger.warning(event.message)
+        elif isinstance(event, Steered):
+            self._logger.info("live settings", **event.changes)
         else:
             self._logger.info("stopping", reason=event.reason)
 

@@ -26,6 +26,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 _PHASES: dict[Phase, tuple[str, str]] = {
     "starting": ("starting", "cyan"),
     "crawling": ("crawling", "green"),
+    "paused": ("paused", "yellow"),
     "stopping": ("stopping, running visits end first", "yellow"),
     "finished": ("finished", "green"),
 }

@@ -11,7 +11,7 @@ from silkline.observe import tally as tallies
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 
-Phase = Literal["starting", "crawling", "stopping", "finished"]
+Phase = Literal["starting", "crawling", "paused", "stopping", "finished"]
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,4 +72,6 @@ def _merge_phases(phases: set[Phase]) -> Phase:
         return "stopping"
     if phases == {"finished"}:
         return "finished"
+    if "crawling" not in phases and "paused" in phases:
+        return "paused"
     return "starting" if phases == {"starting"} else "crawling"
