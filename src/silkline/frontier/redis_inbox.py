@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from silkline.errors import BadUrlError, TaskError
-from silkline.frontier.redis_partition import Partition
+from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_wire import Placed, arrivals, bad_task, placed
 from silkline.request import MAX_TASK_BYTES, request_from_task
 
@@ -18,24 +18,21 @@ BYTES_AT_ONCE = 4 * 1_048_576
 class Inbox:
     """`<job>:task:wait`, drained by one worker at a time; see `lua/drain.lua` for how none is lost.
 
-    home: the partition that has the list. partitions: where requests go, by host.
+    elsewhere: adds the requests that belong to other partitions, and returns the rest. It comes first: if
+    this process dies in between, the entries are still in the inbox, and the dedup tells.
     """
 
-    def __init__(self, home: Partition, worker: str) -> None:
-        self._home = home
-        self._worker = worker
+    def __init__(self, job: Job, elsewhere: Elsewhere) -> None:
+        self._job = job
+        self._elsewhere = elsewhere
         self._number = 0
 
-    async def drain(self, elsewhere: Elsewhere) -> int | None:
-        """Move up to a thousand entries into the frontier; None if another worker is at it.
-
-        elsewhere: adds the requests that belong to other partitions, and returns the rest. It comes first:
-        if this process dies in between, the entries are still in the inbox, and the dedup tells.
-        """
+    async def drain(self) -> int | None:
+        """Move up to a thousand entries into the frontier; None if another worker is at it."""
         self._number += 1
-        reply = await self._home.call(
+        reply = await self._job.home.call(
             "drain",
-            worker=self._worker,
+            worker=self._job.worker,
             number=self._number,
             count=AT_ONCE,
             bytes=MAX_TASK_BYTES,
@@ -47,9 +44,9 @@ class Inbox:
         if not entries:
             return 0
         good, bad = self._sorted_out(entries)
-        batch = arrivals(await elsewhere(good))
+        batch = arrivals(await self._elsewhere(good))
         args = [entries[0], entries[-1], *bad, *batch.args]
-        (added,) = await self._home.once(
+        (added,) = await self._job.home.once(
             "drained",
             args,
             lock=lock.decode(),
@@ -67,6 +64,6 @@ class Inbox:
             try:
                 requests += placed([request_from_task(entry)])
             except (TaskError, BadUrlError) as error:
-                bad.append(bad_task(entry, str(error), self._worker))
+                bad.append(bad_task(entry, str(error), self._job.worker))
         unique = {request.fingerprint: request for request in reversed(requests)}
         return [r for r in requests if unique.pop(r.fingerprint, None) is not None], bad

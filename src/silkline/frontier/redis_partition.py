@@ -12,7 +12,7 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.redis_link import RedisLink
-from silkline.frontier.redis_wire import Arrivals, Letter, arrivals, json_of, placed
+from silkline.frontier.redis_wire import Arrivals, Letter, json_of
 from silkline.outcome import Done, Outcome, RetryLater
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -66,12 +66,11 @@ class Partition:
     async def command(self, word: str, name: str, *args: Any) -> Any:
         return await self._link.command(word, self.prefix + name, *args)
 
-    async def enter(self, options: FrontierOptions, epoch: str, *, create: bool) -> dict[str, str]:
-        """Open or create; returns what the job is. Without `create` and a job: nothing."""
+    async def enter(self, options: FrontierOptions, epoch: str) -> dict[str, str]:
+        """Open or create; returns what the job is."""
         flat = await self.call(
             "open",
             new_epoch=epoch,
-            create=create,
             job=options.job,
             version=1,
             partitions=options.partitions,
@@ -172,10 +171,6 @@ def by_host(tokens: Iterable[tuple[int, str]]) -> HostTokens:
     for token, host in tokens:
         groups.setdefault(host, []).append(str(token))
     return list(groups.items())
-
-
-def links_of(outcomes: Iterable[Outcome]) -> Arrivals:
-    return arrivals(placed(link for outcome in outcomes for link in outcome.links))
 
 
 def _again(outcome: Outcome) -> bytes:

@@ -15,7 +15,6 @@ from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
 from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
-from silkline.protocols import Clock
 from silkline.url import fingerprint_of, host_of
 
 CHUNK = 1_000
@@ -105,7 +104,7 @@ async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
     return causes
 
 
-async def explain(partition: Partition, url: str, *, clock: Clock | None) -> Whereabouts:
+async def explain(partition: Partition, url: str) -> Whereabouts:
     fingerprint, host = fingerprint_of(url), host_of(url)
     place, *facts = await partition.call(
         "explain",

@@ -1,9 +1,6 @@
 -- Create the job, or learn what it is. call: epoch (of a new job), job, version, partitions, dedup,
--- bloom_capacity, bloom_error, create. Reply: all of meta.
+-- bloom_capacity, bloom_error. Reply: all of meta.
 if redis.call('EXISTS', META) == 0 then
-    if not call.create then
-        return {}
-    end
     redis.call('HSET', META, 'epoch', call.new_epoch, 'job', call.job, 'version', call.version,
         'partitions', call.partitions, 'dedup', call.dedup, 'bloom_capacity', call.bloom_capacity,
         'bloom_error', exact(call.bloom_error), 'created', exact(now))
