@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from aiohttp import web
 from silkline import Crawler, __version__
 from silkline.cli.show import settings_table
 from silkline.resolve import resolve
-from tests.documents import ROOT, blocks, check_session, snippet
+from tests.documents import ROOT, blocks, check_session, run, snippet
 from tests.site import Site
 
 FETCHING = "docs/fetching.md"
@@ -26,6 +27,22 @@ SESSIONS = [block.name for block in blocks(FETCHING) if block.language == "pycon
 @pytest.mark.parametrize("name", SESSIONS)
 def test_sessions_answer_as_shown(name: str) -> None:
     check_session(FETCHING, name)
+
+
+def test_files_are_streamed_to_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    run(FETCHING, "files", names)
+    pages = {
+        "/": '<a class="paper" href="/1">One.pdf</a><a class="paper" href="/2">../Two.pdf</a>',
+        "/1": "1",
+    }
+    with Site({**pages, "/2": "2"}) as site:
+        report = names["crawler"].run(site.url, quiet=True, outputs=["items.jsonl"])
+    assert report.dead == {"save": 1}
+    file = tmp_path / "papers" / "One.pdf"
+    assert json.loads(Path("items.jsonl").read_text()) == {"url": f"{site.url}/1", "file": str(file)}
+    assert file.read_text() == "1"
 
 
 def test_every_block_is_run_by_a_test() -> None:

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 
 LAYERS: list[set[str]] = [
     {"version", "errors"},
-    {"url", "config"},
+    {"url", "config", "files"},
     {"request", "resolve"},
     {"response", "outcome", "live"},
     {"events"},

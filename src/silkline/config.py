@@ -160,6 +160,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
+    max_save, save_timeout: bytes of one file (see Request.save_to; None for no limit), and seconds for it, in
+        place of max_body and timeout.
+    files_dir: the folder that file names are taken in and never lead out of; "" for the working directory,
+        and then an absolute path may lead anywhere.
     allow_private: connect to private addresses, too; without it only for hosts that were named as seeds.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
@@ -187,6 +191,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_pages: Count | None = None
     max_depth: CountOrZero | None = None
     max_body: Size = 32 * MiB
+    max_save: Size | None = None
+    save_timeout: SomeSeconds = 3_600.0
+    files_dir: Line = ""
     max_redirects: CountOrZero = 10
     user_agent: Line = ""
     allow_private: Flag = False

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
 import turbohtml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silkline.errors import ContentError, SilklineError
+from silkline.errors import ContentError, SaveError, SilklineError
 from silkline.parse.page import MAX_LINKS, Page
 from silkline.request import Follow, Request
 from silkline.response import Response
@@ -294,3 +297,19 @@ def test_megabytes_of_noise_are_a_page_or_a_content_error() -> None:
     ask_everything(page_of(noise))
     with pytest.raises(SilklineError):
         page_of(noise, "text/xml").css("a")
+
+
+def test_a_body_is_saved_whole(tmp_path: Path) -> None:
+    page = page_of(b"\xff\x00raw", content_type="application/pdf")
+    assert page.save("a/b.pdf", folder=tmp_path) == tmp_path / "a/b.pdf"
+    assert (tmp_path / "a/b.pdf").read_bytes() == b"\xff\x00raw"
+    with pytest.raises(SaveError, match="leads out of the folder"):
+        page.save("../b.pdf", folder=tmp_path / "a")
+
+
+def test_a_body_that_is_in_a_file_already_is_moved(tmp_path: Path) -> None:
+    (tmp_path / "first").write_bytes(b"streamed")
+    response = msgspec.structs.replace(page_of(b"").response, saved_to=str(tmp_path / "first"))
+    Page(response).save(tmp_path / "second")
+    assert [path.name for path in tmp_path.iterdir()] == ["second"]
+    assert (tmp_path / "second").read_bytes() == b"streamed"

@@ -46,6 +46,9 @@ def options_of(settings: Settings) -> FetchOptions:
     return FetchOptions(
         timeout=settings.timeout,
         max_body=settings.max_body,
+        max_save=settings.max_save,
+        save_timeout=settings.save_timeout,
+        files_dir=settings.files_dir,
         max_redirects=settings.max_redirects,
         limit=limit_for(settings.concurrency),
         user_agent=user_agent_of(settings.user_agent, settings.contact),

@@ -11,6 +11,7 @@
     tls decode too_large       dead     the next try would meet the same
     too_many_redirects         dead
     blocked bad_url not_cached dead
+    save                       dead     the file cannot be written
     handler item selector      dead     a fault of the program or the page; the traceback is kept
     content label internal     dead
     bad_task visit_timeout     dead     a request that cannot be kept; a handler that never ends

@@ -23,7 +23,8 @@ class Visitors:
     A host that hangs would hold its slots for the whole timeout and take them from the others. So a visit
     that runs for more than a second gets a stand-in, at most as many as there are visitors. The host
     itself gets no more requests for it: its cap is kept by the frontier. A visit that runs for longer than
-    `limit` seconds, in a handler that waits for ever, is given up.
+    `limit` seconds, in a handler that waits for ever, is given up; one that fetches a file may take
+    `save_limit` seconds more.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Visitors:
         wake_leaser: Callable[[], None],
         tasks: asyncio.TaskGroup,
         limit: float,
+        save_limit: float,
     ) -> None:
         self._tools = tools
         self._held = held
@@ -41,6 +43,8 @@ class Visitors:
         self._wake_leaser = wake_leaser
         self._tasks = tasks
         self._limit = limit
+        self._save_limit = save_limit
+        self._saving: set[asyncio.Task[None]] = set()
         self._given_up: set[asyncio.Task[None]] = set()
         self._working: set[asyncio.Task[None]] = set()
         self._wanted = held.concurrency
@@ -54,7 +58,9 @@ class Visitors:
             slow = len(self._held.running_for(SLOW))
             self._wanted = self._held.concurrency + min(slow, self._held.concurrency)
             self._hire()
-            for task in self._held.running_for(self._limit):
+            overdue = set(self._held.running_for(self._limit)) - self._saving
+            overdue.update(self._held.running_for(self._limit + self._save_limit))
+            for task in overdue:
                 if task not in self._given_up:
                     self._given_up.add(task)
                     task.cancel()
@@ -86,6 +92,10 @@ class Visitors:
             if lease.token not in held or held.too_early(lease):
                 continue
             held.began(lease, task)
+            limit = self._limit
+            if lease.request.save_to is not None:
+                self._saving.add(task)
+                limit += self._save_limit
             if held.wanted:
                 self._wake_leaser()
             try:
@@ -93,9 +103,10 @@ class Visitors:
             except asyncio.CancelledError:
                 if self._ending or task not in self._given_up:
                     raise
-                visited = given_up(lease, self._limit)
+                visited = given_up(lease, limit)
             finally:
                 held.ended(lease)
+                self._saving.discard(task)
                 if task in self._given_up:
                     self._given_up.discard(task)
                     task.uncancel()

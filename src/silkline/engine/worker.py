@@ -113,7 +113,13 @@ class Worker:
         async with asyncio.TaskGroup() as tasks:
             leaser = tasks.create_task(self._leaser.run(), name="leaser")
             visitors = Visitors(
-                self._tools, self._held, self._committer, self._wake_leaser, tasks, settings.visit_timeout
+                self._tools,
+                self._held,
+                self._committer,
+                self._wake_leaser,
+                tasks,
+                settings.visit_timeout,
+                settings.save_timeout,
             )
             seeder = tasks.create_task(self._seeder.run(parts.hook, self._wake_leaser), name="seeder")
             renewer = renew(

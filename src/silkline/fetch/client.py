@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from http import HTTPStatus
 from itertools import chain
 from time import perf_counter
@@ -15,7 +16,8 @@ from multidict import CIMultiDict
 from silkline.errors import FetchError, ProtocolError, TooLargeError
 from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
-from silkline.fetch.decode import Body, decoding
+from silkline.fetch.decode import Body, Sink, decoding
+from silkline.fetch.download import Download, save
 from silkline.fetch.failures import failure
 from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.redirect import location_of
@@ -46,6 +48,8 @@ class Client:
         self._max_body = options.max_body
         self._max_headers = options.max_headers
         self._headers = CIMultiDict(options.headers)
+        self._max_save = options.max_save
+        self._files_dir = options.files_dir or None
 
     def adjust(self, options: FetchOptions) -> None:
         """Take over timeout and limit."""
@@ -61,6 +65,11 @@ class Client:
 
         Raises a FetchError whose `__cause__` is the original error.
         """
+        if request.save_to is None or request.method == "HEAD":
+            return await self._exchange(request)
+        return await save(request, self._exchange, self._files_dir, self._max_save)
+
+    async def _exchange(self, request: Request, download: Download | None = None) -> Response:
         url = wire_url(request.url)
         current = Exchange()
         exchange.set(current)
@@ -69,7 +78,7 @@ class Client:
             response = await self._send(request, url)
             first_byte = perf_counter() - started
             try:
-                body, wire_bytes = await self._receive(response)
+                body, wire_bytes = await self._receive(response, download)
             except BaseException:
                 response.close()
                 raise
@@ -106,7 +115,9 @@ class Client:
             skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),
         )
 
-    async def _receive(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
+    async def _receive(
+        self, response: aiohttp.ClientResponse, download: Download | None
+    ) -> tuple[bytes, int]:
         """The decoded body, and its size on the wire."""
         if sum(map(len, chain.from_iterable(response.raw_headers))) > self._max_headers:
             raise TooLargeError(f"the headers are over the limit of {self._max_headers} bytes")
@@ -117,40 +128,48 @@ class Client:
             return b"", await _skip(response)
         content = response.content
         codings = response.headers.getall(hdrs.CONTENT_ENCODING, None)
+        if download is not None and download.accept(response.status, response.raw_headers):
+            return b"", await self._read(response, ", ".join(codings or ()), download, self._max_save)
         if codings is None and content.is_eof():
             # All of a small page usually comes with its headers.
             data = content.read_nowait()
             if len(data) > self._max_body:
-                raise self._too_large()
+                raise _too_large(self._max_body)
             return data, len(data)
-        return await self._read(response, ", ".join(codings or ()))
+        body = Body(self._max_body)
+        size = await self._read(response, ", ".join(codings or ()), body, self._max_body)
+        return body.join(), size
 
-    async def _read(self, response: aiohttp.ClientResponse, codings: str) -> tuple[bytes, int]:
+    async def _read(
+        self, response: aiohttp.ClientResponse, codings: str, body: Sink, most: int | None
+    ) -> int:
+        """Write the decoded body to `body`, at most so many bytes; returns its size on the wire."""
         if response.content.at_eof():
-            return b"", 0
-        limit = self._max_body + (_CODING_OVERHEAD if codings else 0)
+            body.finish()
+            return 0
+        limit = math.inf if most is None else most + (_CODING_OVERHEAD if codings else 0)
         if (length := response.content_length) is not None and length > limit:
-            raise self._too_large()
+            raise _too_large(most)
         connection = response.connection
         protocol = connection.protocol if connection is not None else None
-        body = Body(self._max_body)
         sink = decoding(codings, body)
         size = 0
         while data := await response.content.readany():
             self.deadlines.waiting()
             size += len(data)
             if size > limit:
-                raise self._too_large()
+                raise _too_large(most)
             sink.write(data)
         error = protocol.exception() if protocol is not None else None
         if isinstance(error, OSError):
             # A body without a length ends with the connection, and to aiohttp a reset is such an end.
             raise error
         sink.finish()
-        return body.join(), size
+        return size
 
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(f"the body is over the limit of {self._max_body} bytes")
+
+def _too_large(limit: int | None) -> TooLargeError:
+    return TooLargeError(f"the body is over the limit of {limit} bytes")
 
 
 def _yarl(url: str) -> yarl.URL:

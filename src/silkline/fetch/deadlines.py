@@ -16,13 +16,13 @@ from silkline.errors import FetchTimeout
 class Deadline:
     """When one fetch is due. It belongs to the task that made it."""
 
-    __slots__ = ("cancelling", "due", "ends", "expired", "task")
+    __slots__ = ("cancelling", "due", "ends", "expired", "task", "total")
 
-    def __init__(self, task: asyncio.Task[object], ends: float) -> None:
+    def __init__(self, task: asyncio.Task[object], now: float, total: float) -> None:
         self.task = task
         self.cancelling = task.cancelling()
-        self.ends = ends
-        self.due = ends
+        self.total = total
+        self.due = self.ends = now + total
         self.expired = False
 
 
@@ -42,11 +42,11 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._wakes = math.inf
 
-    def start(self) -> Deadline:
-        """The current task begins a fetch: from now on the total limit runs."""
+    def start(self, total: float | None = None) -> Deadline:
+        """The current task begins a fetch: from now on the total limit runs, or one of its own."""
         task = asyncio.current_task()
         assert task is not None
-        deadline = self._running[task] = Deadline(task, self._loop.time() + self.total)
+        deadline = self._running[task] = Deadline(task, self._loop.time(), total or self.total)
         if deadline.due < self._wakes:
             self._wake_at(deadline.due)
         return deadline
@@ -75,7 +75,7 @@ class Deadlines:
         if isinstance(error, Exception) or (ours_alone and isinstance(error, asyncio.CancelledError)):
             if deadline.due < deadline.ends:
                 raise FetchTimeout(f"no data from the server for {self._read:g} s", "read") from error
-            raise FetchTimeout(f"no complete answer within {self.total:g} s", "total") from error
+            raise FetchTimeout(f"no complete answer within {deadline.total:g} s", "total") from error
 
     def close(self) -> None:
         if self._timer is not None:

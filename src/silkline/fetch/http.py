@@ -55,7 +55,7 @@ class HttpFetcher:
         Raises a FetchError whose `__cause__` is the original error; never anything else.
         """
         client = self._client or self._open()
-        deadline = client.deadlines.start()
+        deadline = client.deadlines.start(None if request.save_to is None else self._options.save_timeout)
         try:
             response = await follow(self._hop, request, self._options.max_redirects)
         except BaseException as error:

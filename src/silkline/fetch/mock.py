@@ -10,6 +10,7 @@ import msgspec
 from silkline.fetch.middleware import compose
 from silkline.fetch.redirect import follow
 from silkline.fetch.target import wire_url
+from silkline.files import placed, write_whole
 from silkline.protocols import Middleware
 from silkline.request import Request
 from silkline.response import Response
@@ -52,7 +53,12 @@ class MockFetcher:
 
     async def _answered(self, request: Request) -> Response:
         self.requests.append(request)
-        return _response(request, await self._answer(request))
+        response = _response(request, await self._answer(request))
+        if request.save_to is None or request.method == "HEAD" or not 200 <= response.status < 300:
+            return response
+        path = placed(request.save_to)
+        write_whole(path, response.body)
+        return msgspec.structs.replace(response, body=b"", saved_to=str(path))
 
     async def _answer(self, request: Request) -> Answer:
         url = wire_url(request.url)

@@ -21,6 +21,9 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     connect_timeout: seconds for one connection: resolving the name, TCP and TLS together.
     read_timeout: seconds until all headers are there, and again for each further piece of the body.
     max_body: bytes of one decoded body.
+    max_save: bytes of one file (see Request.save_to), which has no other limit; None for no limit.
+    save_timeout: seconds for the whole fetch of a file, in place of `timeout`.
+    files_dir: the folder of the files; "" for the working directory, and absolute paths anywhere.
     max_headers: bytes of one response's headers.
     max_redirects: redirects followed in one fetch.
     limit: connections in use at once; as many again may be idle.
@@ -32,6 +35,9 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     connect_timeout: float = 10.0
     read_timeout: float = 30.0
     max_body: int = 32 * MiB
+    max_save: int | None = None
+    save_timeout: float = 3_600.0
+    files_dir: str = ""
     max_headers: int = 65_536
     max_redirects: int = 10
     limit: int = 300

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -11,6 +13,7 @@ import turbohtml
 from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
+from silkline.files import move, placed, write_whole
 from silkline.parse.charset import (
     Charset,
     Source,
@@ -182,6 +185,21 @@ class Page(Queries):
                         self._base = resolve(self.url, href) or self.url
                         break
         return self._base
+
+    def save(self, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Path:
+        """Put the body into a file, whole or not at all, and return its absolute path.
+
+        path: a relative one is taken in `folder` (None: the working directory) and never leads out of it, so
+            that it may come from the page; folders are made.
+
+        A body that the request has saved already (`Request.save_to`) is moved there. Raises SaveError.
+        """
+        target = placed(path, folder)
+        if self.response.saved_to is not None:
+            move(Path(self.response.saved_to), target)
+        else:
+            write_whole(target, self.body)
+        return target
 
     def links(self) -> tuple[str, ...]:
         """All links of the page (a, area), absolute, http(s) only, without fragments, in order, each once.

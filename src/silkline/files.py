@@ -1,0 +1,94 @@
+"""Files that a crawl makes of pages: where a name may lead, and how a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from silkline.errors import SaveError
+
+
+def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:
+    """The absolute path that `name` stands for.
+
+    A relative name is taken in `folder` (None: the working directory) and never leads out of it, neither by
+    ".." nor through a symbolic link; so it may come from a page. An absolute one is the user's own word where
+    no folder is given; with a folder it must be inside, too.
+
+    Raises SaveError for a name that leads elsewhere or is no name of a file.
+    """
+    text = os.fspath(name)
+    base = Path(folder or ".").resolve()
+    path = base / text
+    if "\0" in text or os.path.basename(text) in ("", ".", ".."):
+        raise SaveError(f"{text[:200]!r} is no name for a file")
+    with saving(path):
+        path = path.parent.resolve() / path.name
+    if (folder is not None or not os.path.isabs(text)) and not path.is_relative_to(base):
+        hint = "" if folder is not None else "; an absolute path may lead anywhere"
+        raise SaveError(f"{text[:200]!r} leads out of the folder {base}{hint}")
+    return path
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Whatever the system says against it becomes a SaveError, one line that names the file."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SaveError(f"cannot save to {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Make `path` hold `data`, durably; at no time is there half of it. Raises SaveError."""
+    with saving(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = beside(path)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+            publish(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def move(source: Path, path: Path) -> None:
+    """Put the file `source` at `path`, also on another file system. Raises SaveError."""
+    with saving(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.replace(source, path)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            temporary = beside(path)
+            try:
+                shutil.copyfile(source, temporary)
+                publish(temporary, path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            source.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A name in the same folder that no other file has."""
+    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Make a finished file durable and give it its name."""
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
