@@ -73,6 +73,10 @@ RefererPolicy = Annotated[
         extra={"form": "literal"},
     ),
 ]
+CacheMode = Annotated[
+    Literal["off", "on", "revalidate", "offline"],
+    Meta(description="off, on, revalidate or offline", extra={"form": "literal"}),
+]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -165,6 +169,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     files_dir: the folder that file names are taken in and never lead out of; "" for the working directory,
         and then an absolute path may lead anywhere.
     allow_private: connect to private addresses, too; without it only for hosts that were named as seeds.
+    cache: the HTTP cache: "off"; "on", what is fresh is not fetched again; "revalidate", the server is always
+        asked whether what is stored is current; "offline", what is stored is replayed and nothing is fetched.
+    cache_size: bytes that the cache may take, compressed.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
@@ -203,6 +210,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     referer: RefererPolicy = "off"
     auth: Credentials = ()
     cookies: CookieMode = "session"
+    cache: CacheMode = "off"
+    cache_size: Size = 1_024 * MiB
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

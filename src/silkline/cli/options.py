@@ -71,6 +71,8 @@ SETTINGS: dict[str, Any] = {
     "referer": _text(WHO, "POLICY", "What links tell of their page: strict-origin-when-cross-origin.", "off"),
     "auth": _several(WHO, "auth", "'ORIGIN bearer TOKEN'", "Log in there; or 'ORIGIN basic USER:PASSWORD'."),
     "cookies": _text(WHO, "MODE", "session: keep cookies and send them back; off: ignore them.", "session"),
+    "cache": _text(LIMITS, "HOW", "The HTTP cache: off, on, revalidate or offline.", "off"),
+    "cache_size": _text(LIMITS, "SIZE", "What the cache may take, compressed.", "1GiB"),
     "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
     "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
     "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),

@@ -97,7 +97,7 @@ class Session:
             named = NamedHosts(frontier)
             await named.name(self._plan.named)
             sessions = Sessions()
-            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named, sessions)
+            fetcher = self._plan.fetcher or await fetcher_for(settings, opened, named, sessions)
             await self._note_definition(frontier)
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:

@@ -43,6 +43,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     pages: pages done. items: items delivered. bytes: of decoded bodies.
     seconds: how long it ran. pages_per_second: over that time.
     requests: visits made. retried: those that were put back for another try.
+    unmodified: responses whose body the server did not send again; cached: those it was not asked for.
     success_rate: share (0..1) of the visits that did not fail; None if there were none.
     latency: None if there were no visits.
     failed: failed visits by cause, those that were retried included.
@@ -63,6 +64,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_second: float = 0.0
     requests: int = 0
     retried: int = 0
+    unmodified: int = 0
+    cached: int = 0
     success_rate: float | None = None
     latency: Latency | None = None
     failed: dict[str, int] = {}
@@ -97,6 +100,8 @@ def report_of(
         pages_per_second=tally.pages / snapshot.seconds if snapshot.seconds else 0.0,
         requests=tally.requests,
         retried=sum(tally.retried.values()),
+        unmodified=tally.unmodified,
+        cached=tally.cached,
         success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
         latency=Latency(*measured) if measured else None,
         failed=failed,
@@ -167,6 +172,9 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("received", figures.size(report.bytes)),
             ("requests", _requests(report)),
         ]
+    if report.unmodified or report.cached:
+        text = f"{count(report.unmodified)} pages came unmodified, {count(report.cached)} without asking"
+        rows.append(("cache", text))
     if report.latency:
         named = zip(("p50", "p95", "p99"), msgspec.structs.astuple(report.latency), strict=True)
         rows.append(("latency", ", ".join(f"{name} {figures.latency(seconds)}" for name, seconds in named)))

@@ -27,6 +27,7 @@ class Tally(msgspec.Struct):
     pages: visits whose page was kept as done.
     links_added: links that were new to the frontier. links_dropped: links that were not followed.
     bytes: of decoded bodies. wire_bytes: of bodies as transferred.
+    unmodified: responses whose body the server did not send again. cached: those it was not asked for.
     stale: outcomes that came too late to count.
     retried, dead: failed visits by cause, by what they led to.
     statuses: responses by HTTP status.
@@ -42,6 +43,8 @@ class Tally(msgspec.Struct):
     links_dropped: int = 0
     bytes: int = 0
     wire_bytes: int = 0
+    unmodified: int = 0
+    cached: int = 0
     stale: int = 0
     retried: dict[str, int] = {}
     dead: dict[str, int] = {}
@@ -72,6 +75,9 @@ class Tally(msgspec.Struct):
         if response is not None:
             self.bytes += len(response.body)
             self.wire_bytes += response.wire_bytes
+            if response.from_cache:
+                self.unmodified += response.not_modified
+                self.cached += not response.not_modified
             status = response.status
             self.statuses[status] = self.statuses.get(status, 0) + 1
             seconds = response.timings.total or seconds
@@ -104,6 +110,8 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         links_dropped=sum(t.links_dropped for t in parts),
         bytes=sum(t.bytes for t in parts),
         wire_bytes=sum(t.wire_bytes for t in parts),
+        unmodified=sum(t.unmodified for t in parts),
+        cached=sum(t.cached for t in parts),
         stale=sum(t.stale for t in parts),
         retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
         dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
