@@ -98,7 +98,7 @@ def test_offline_what_was_never_stored_is_a_dead_letter_of_its_own_cause(site: N
 def test_without_a_cache_there_is_no_file(site: Nginx, tmp_path: Path) -> None:
     report, _ = crawl(site, tmp_path)
     assert (report.pages, report.unmodified, report.cached) == (PAGES, 0, 0)
-    assert not list(tmp_path.glob("*cache*"))
+    assert not list(tmp_path.glob("*.cache*"))
     assert not any(line.startswith("  cache") for line in lines(report))
 
 
@@ -109,7 +109,7 @@ def test_processes_share_one_cache(site: Nginx, tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_used_stops_the_crawl_before_it_begins(site: Nginx, tmp_path: Path) -> None:
-    (tmp_path / "shop.cache.db").write_text("something else " * 100)
-    with pytest.raises(ConfigError, match=r"the cache .*shop\.cache\.db cannot be used"):
+    (tmp_path / "shop.cache").write_text("something else " * 100)
+    with pytest.raises(ConfigError, match=r"the cache .*shop\.cache cannot be used"):
         crawl(site, tmp_path, cache="on")
     assert site.sent() == []

@@ -83,6 +83,20 @@ def test_stopping_counts_nothing() -> None:
     assert tally_of(Stopping("finished")) == Tally()
 
 
+def test_what_the_cache_gave_is_counted_by_whether_the_server_was_asked() -> None:
+    fetched = visited(Done(), status=200)
+    assert fetched.response is not None
+    unmodified, cached = (
+        msgspec.structs.replace(
+            fetched, response=msgspec.structs.replace(fetched.response, from_cache=True, not_modified=asked)
+        )
+        for asked in (True, False)
+    )
+    parts = [tally_of(fetched, unmodified, unmodified), tally_of(unmodified, cached)]
+    assert [(part.unmodified, part.cached) for part in parts] == [(2, 0), (1, 1)]
+    assert (merge(parts).unmodified, merge(parts).cached) == (3, 1)
+
+
 def test_a_merge_equals_one_tally_of_all_events() -> None:
     one = [visited(Done(), status=200, dropped=2), Kept(1, 0, 0, 2, 3, 0), Trouble("x"), Seeded(1, 0, 0)]
     other = [

@@ -97,7 +97,8 @@ async def opened_cache(settings: Settings, opened: AsyncExitStack) -> HttpCache:
     Raises ConfigError for a file that cannot be used.
     """
     beside = store_file(settings.frontier_url) or Path(".silkline", f"{settings.job}.db")
-    store = SqliteCache(beside.with_suffix(".cache.db"), settings.cache_size)
+    path = beside.with_name(beside.name.removesuffix(".db") + ".cache")
+    store = SqliteCache(path, settings.cache_size)
     await store.open()
     opened.push_async_callback(store.close)
     user_agent = options_of(settings).user_agent or USER_AGENT
