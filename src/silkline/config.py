@@ -164,6 +164,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
+    follow_refresh: whether pages are left that refresh (header or <meta>) to another URL within 5 s.
     max_save, save_timeout: bytes of one file (see Request.save_to; None for no limit), and seconds for it, in
         place of max_body and timeout.
     files_dir: the folder that file names are taken in and never lead out of; "" for the working directory,
@@ -202,6 +203,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     save_timeout: SomeSeconds = 3_600.0
     files_dir: Line = ""
     max_redirects: CountOrZero = 10
+    follow_refresh: Flag = False
     user_agent: Line = ""
     allow_private: Flag = False
     contact: Contact = ""

@@ -58,6 +58,7 @@ def options_of(settings: Settings) -> FetchOptions:
         save_timeout=settings.save_timeout,
         files_dir=settings.files_dir,
         max_redirects=settings.max_redirects,
+        follow_refresh=settings.follow_refresh,
         limit=limit_for(settings.concurrency),
         user_agent=user_agent_of(settings.user_agent, settings.contact),
     )

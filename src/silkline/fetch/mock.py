@@ -36,17 +36,23 @@ class MockFetcher:
     """
 
     def __init__(
-        self, pages: Mapping[str, Page], *, max_redirects: int = 10, hops: Sequence[Middleware] = ()
+        self,
+        pages: Mapping[str, Page],
+        *,
+        max_redirects: int = 10,
+        follow_refresh: bool = False,
+        hops: Sequence[Middleware] = (),
     ) -> None:
         self._pages = {wire_url(url): page for url, page in pages.items()}
         self._max_redirects = max_redirects
+        self._follow_refresh = follow_refresh
         self._hop = compose(hops, self._answered)
         self._visits: dict[str, int] = {}
         self.requests: list[Request] = []
 
     async def fetch(self, request: Request) -> Response:
         """Raises what `pages` holds for the URL, and what following redirects raises."""
-        return await follow(self._hop, request, self._max_redirects)
+        return await follow(self._hop, request, self._max_redirects, refresh=self._follow_refresh)
 
     async def close(self) -> None:
         """Nothing to close."""
