@@ -24,6 +24,13 @@ Name = Annotated[
         description="a name of letters, digits, '.', '-' and '_', at most 100 long",
     ),
 ]
+ProductToken = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z_-]{0,100}$",
+        description="a product token: letters, '_' and '-' only, such as shop-watch",
+    ),
+]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n\x00]*$", description="one line of text")]
 FrontierUrl = Annotated[
     str,
@@ -173,6 +180,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cache: the HTTP cache: "off"; "on", what is fresh is not fetched again; "revalidate", the server is always
         asked whether what is stored is current; "offline", what is stored is replayed and nothing is fetched.
     cache_size: bytes that the cache may take, compressed.
+    robots: whether robots.txt is obeyed.
+    robots_agent: the product token that it knows us by; "" for the one in user_agent, or silkline.
+    robots_patience: seconds for which the pages of a host wait for a robots.txt that cannot be had.
+    max_delay: seconds between two starts on one host that its robots.txt can ask for at most.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
@@ -214,6 +225,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cookies: CookieMode = "session"
     cache: CacheMode = "off"
     cache_size: Size = 1_024 * MiB
+    robots: Flag = True
+    robots_agent: ProductToken = ""
+    robots_patience: Seconds = 60.0
+    max_delay: Seconds = 60.0
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from silkline.events import Kept, Seeded, Stopping, Trouble, Visited
-from silkline.observe.tally import REASONS_KEPT, TROUBLES_KEPT, Tally, merge
+from silkline.observe.tally import REASONS_KEPT, TEXTS_KEPT, Tally, merge
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -74,9 +74,9 @@ def test_seeds_add_up_and_keep_the_first_reasons() -> None:
 
 def test_troubles_are_bounded_and_repeats_are_counted() -> None:
     tally = tally_of(*(Trouble(f"trouble {n % 100}") for n in range(300)))
-    assert len(tally.troubles) == TROUBLES_KEPT
+    assert len(tally.troubles) == TEXTS_KEPT
     assert tally.troubles["trouble 0"] == 3
-    assert len(merge([tally, tally_of(Trouble("one more"))]).troubles) == TROUBLES_KEPT
+    assert len(merge([tally, tally_of(Trouble("one more"))]).troubles) == TEXTS_KEPT
 
 
 def test_stopping_counts_nothing() -> None:

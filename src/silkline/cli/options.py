@@ -56,6 +56,7 @@ SETTINGS: dict[str, Any] = {
     "per_host": _text(SPEED, "N", "Requests to one host at once.", "8"),
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
     "processes": _text(SPEED, "N", "Worker processes.", "1"),
+    "robots": _text(SPEED, "on|off", "Whether robots.txt is obeyed.", "on"),
     "timeout": _text(LIMITS, "TIME", "Time for one whole fetch.", "30s"),
     "retries": _text(LIMITS, "N", "More visits after one that failed in a way that may pass.", "3"),
     "max_pages": _text(LIMITS, "N", "Stop after so many pages, all runs of the job counted.", "none"),

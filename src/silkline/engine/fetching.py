@@ -27,19 +27,25 @@ from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions, limit_for
 from silkline.frontier.open import store_file
+from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Guard, Middleware
 
 
 async def fetcher_for(
-    settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions
+    settings: Settings,
+    opened: AsyncExitStack,
+    named: NamedHosts,
+    sessions: Sessions,
+    robots: Robots | None = None,
 ) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
     named: hosts that may be at private addresses. sessions: the job's, with their cookies.
+    robots: asked about each redirect.
 
     Raises ConfigError for settings that cannot be met here.
     """
-    hops, guard = await hops_of(settings, opened, named, sessions), guard_of(settings, named)
+    hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
     fetcher = HttpFetcher(options_of(settings), hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
@@ -65,10 +71,16 @@ def options_of(settings: Settings) -> FetchOptions:
 
 
 async def hops_of(
-    settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions
+    settings: Settings,
+    opened: AsyncExitStack,
+    named: NamedHosts,
+    sessions: Sessions,
+    robots: Robots | None = None,
 ) -> Sequence[Middleware]:
     """Middleware around each hop, the first one outermost; what is switched off is not in it."""
     hops: list[Middleware] = []
+    if robots is not None:
+        hops.append(robots.hop)
     if not settings.allow_private:
         hops.append(named.hop)
     if settings.cookies != "off":

@@ -32,7 +32,8 @@ class MockFetcher:
     the wire, so fragments do not matter.
 
     hops: middleware around each hop of a redirect, the first one outermost.
-    requests: what was asked for so far, every hop of a redirect included, in order.
+    requests: what was asked for so far, every hop of a redirect included, in order; not the robots.txt of
+        sites that have none in `pages`.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class MockFetcher:
         """Nothing to close."""
 
     async def _answered(self, request: Request) -> Response:
-        self.requests.append(request)
+        if wire_url(request.url) in self._pages or not request.url.endswith("/robots.txt"):
+            self.requests.append(request)
         response = _response(request, await self._answer(request))
         if request.save_to is None or request.method == "HEAD" or not 200 <= response.status < 300:
             return response

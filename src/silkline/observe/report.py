@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,12 +14,15 @@ from rich.text import Text
 from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.snapshot import Snapshot
-from silkline.outcome import Stats
+from silkline.outcome import REFUSALS, Stats
 
 FINISHED = "finished"
 INTERRUPTED = "interrupted"
 BUDGET = "budget"
 ALREADY_FINISHED = "already finished"
+
+RULES_SHOWN = 3
+RULE_LENGTH = 160
 
 _HEADINGS = {
     FINISHED: ("finished", "green"),
@@ -47,7 +51,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     success_rate: share (0..1) of the visits that did not fail; None if there were none.
     latency: None if there were no visits.
     failed: failed visits by cause, those that were retried included.
-    dead: dead letters that the job has now, by cause.
+    dead: dead letters that the job has now, by cause, but for those that were refused.
+    refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
+        no failures.
+    refused_by: how many of them each rule has refused in this run, the most first; a few only.
     stats: sizes of the frontier at the end.
     outputs: where the items went.
     seeded: what the seeds brought.
@@ -70,6 +77,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     latency: Latency | None = None
     failed: dict[str, int] = {}
     dead: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    refused_by: dict[str, int] = {}
     stats: Stats = Stats()
     outputs: tuple[str, ...] = ()
     seeded: Seeded = Seeded(0, 0, 0)
@@ -105,7 +114,9 @@ def report_of(
         success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
         latency=Latency(*measured) if measured else None,
         failed=failed,
-        dead=dict(dead),
+        dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
+        refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
+        refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
         stats=snapshot.stats or Stats(),
         outputs=tuple(outputs),
         seeded=tally.seeded,
@@ -183,6 +194,12 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     if report.dead:
         total = count(sum(report.dead.values()))
         rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
+    if report.refused:
+        rows.append(("refused", f"{count(sum(report.refused.values()))}: {_by_cause(report.refused)}"))
+        rows += [
+            ("", f"{count(number)} {figures.one_line(rule, RULE_LENGTH)}")
+            for rule, number in report.refused_by.items()
+        ]
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
     return rows + [("output" if n == 0 else "", path) for n, path in enumerate(report.outputs)]
