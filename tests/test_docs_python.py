@@ -10,9 +10,11 @@ import enum
 import inspect
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+import silkline
 from silkline import Crawler, Page, Report, Request, events
 from silkline.config import Settings
 from silkline.engine.retry import MAX_RETRY_AFTER
@@ -80,6 +83,21 @@ def test_every_kind_of_seed_is_crawled(capsys: pytest.CaptureFixture[str]) -> No
     assert len(items()) == 6
     assert names["report"].seeded.invalid == 1
     assert capsys.readouterr().out == "6 6 {}\n"
+
+
+def test_the_producer_takes_every_kind_of_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("urls.txt").write_text("https://shop.example/listed\nno url\n")
+    with closing(sqlite3.connect("products.db")) as connection, connection:
+        connection.execute("CREATE TABLE products (id, url)")
+        connection.execute("INSERT INTO products VALUES (1, 'https://shop.example/p/1')")
+    run(PYTHON, "seed", {})
+    assert capsys.readouterr().out.startswith('6 1 1 ("urls.txt:2: ')
+
+
+async def test_a_program_with_a_loop_awaits_the_producer() -> None:
+    names: dict[str, Any] = {"silkline": silkline}
+    await run(PYTHON, "seed-async", names)
+    assert names["seeded"].added == 1
 
 
 async def test_a_notebook_awaits_the_report() -> None:

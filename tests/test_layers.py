@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"protocols"},
     {"frontier", "politeness", "fetch", "parse", "sinks", "observe", "router", "seeds", "demo"},
     {"engine"},
-    {"crawler"},
+    {"crawler", "producer"},
     {"testing"},
     {"cli"},
     {"__main__"},

@@ -201,7 +201,10 @@ def test_defaults_are_allowed_values() -> None:
         ("redis://:s3c@ret@host/0", "redis://:***@host/0"),
         ("redis://user@host/0", "redis://user@host/0"),
         ("sqlite:///a/b.db", "sqlite:///a/b.db"),
-        ("x://[:secret@host", "***"),
+        ("x://[:secret@host", "x://[:***@host"),
+        ("postgresql://me:pa/ss?w#rd@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://h/db?user=me&password=secret&a=b", "postgresql://h/db?user=me&password=***&a=b"),
+        ("mysql://h/db?ssl_key_password=secret", "mysql://h/db?ssl_key_password=***"),
     ],
 )
 def test_passwords_are_not_shown(text: str, safe: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from silkline.errors import Retry, SilklineError
     from silkline.observe.report import Report
     from silkline.parse.page import Page
+    from silkline.producer import seed, seed_async
     from silkline.request import Follow, Request
     from silkline.response import Response
 
@@ -39,6 +40,8 @@ __all__ = [
     "Retry",
     "SilklineError",
     "__version__",
+    "seed",
+    "seed_async",
 ]
 
 _HOMES = {
@@ -50,6 +53,8 @@ _HOMES = {
     "Response": "silkline.response",
     "Retry": "silkline.errors",
     "SilklineError": "silkline.errors",
+    "seed": "silkline.producer",
+    "seed_async": "silkline.producer",
 }
 
 

@@ -123,6 +123,17 @@ def request_from_task(line: str | bytes) -> Request:
         raise TaskError(str(error)) from error
 
 
+def request_from_fields(fields: Mapping[str, Any]) -> Request:
+    """Make a request of the fields of one, such as the columns of a database row, that come from outside.
+
+    Raises TaskError with a one-line reason; never anything else.
+    """
+    try:
+        return _checked(msgspec.convert(fields, Request, builtin_types=(bytes,)))
+    except (ValueError, BadUrlError, msgspec.MsgspecError) as error:
+        raise TaskError(str(error)) from error
+
+
 def _checked(request: Request) -> Request:
     """A request from outside, fit to be sent (RFC 9110: tokens and field values)."""
     if not _is_token(request.method):

@@ -21,7 +21,6 @@ import tomllib
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -67,6 +66,8 @@ _SINGULAR = {"outputs": "output", "headers": "header"}
 _SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn": "warning"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
+_USER_PASSWORD = re.compile(r"(://[^:@]*):.*@", re.S)
+_PASSWORD_PARAMETER = re.compile(r"([?&;][^=&;#]*(?:password|passwd|pwd)=)[^&;#]*", re.I)
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
 
 
@@ -164,17 +165,27 @@ def shown(name: str, settings: Settings) -> str:
 
 
 def redacted(text: str) -> str:
-    """`text` with the password of a URL replaced by `***`."""
-    if "@" not in text or "://" not in text:
+    """`text` with the passwords of a URL replaced by `***`: the user's, and those among its parameters.
+
+    The last @ ends a password, whatever it holds: one with characters that should have been escaped is
+    hidden all the same.
+    """
+    if "://" not in text:
         return text
+    text = _USER_PASSWORD.sub(r"\1:***@", text)
+    return _PASSWORD_PARAMETER.sub(r"\1***", text)
+
+
+def seconds_in(text: str) -> float | None:
+    """The seconds of 500ms, 30s, 5m, 2h, 1d or a bare number; None for other text."""
+    match = _WITH_UNIT.fullmatch(text.strip())
+    if match:
+        unit = _SECONDS.get(match[2].lower())
+        return None if unit is None else float(match[1]) * unit
     try:
-        parts = urlsplit(text)
-        user, _, host = parts.netloc.rpartition("@")
+        return float(text)
     except ValueError:
-        return "***"
-    if ":" not in user:
-        return text
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
+        return None
 
 
 def _from_environment(environ: Mapping[str, str]) -> Found:

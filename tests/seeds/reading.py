@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from silkline.request import Request
 from silkline.seeds import SeedSource
 
 
@@ -15,3 +16,7 @@ def a_file(tmp_path: Path, data: bytes) -> Path:
     path = tmp_path / "urls.txt"
     path.write_bytes(data)
     return path
+
+
+def requests_of(seeds: SeedSource) -> list[Request]:
+    return [request for batch in seeds for request in batch]

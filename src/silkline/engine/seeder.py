@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 
 from silkline.events import Seeded
 from silkline.protocols import Frontier, Hook
@@ -36,29 +36,42 @@ class Seeder:
         wake_leaser()
 
 
-async def read_ahead(source: Iterable[list[Request]]) -> AsyncIterator[list[Request]]:
+async def read_ahead(source: Iterable[list[Request]]) -> AsyncGenerator[list[Request], None]:
     """Read the source in a thread, since a pipe may keep its reader waiting while the crawl goes on.
 
-    A daemon thread of its own, because one that waits for input can be neither stopped nor joined.
+    A daemon thread of its own, because one that waits for input can be neither stopped nor joined. Where
+    nobody reads on, it closes the source's iterator as soon as that gives something, and ends.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[list[Request] | Exception | None] = asyncio.Queue(maxsize=2)
+    wanted = True
 
     def put(entry: list[Request] | Exception | None) -> None:
-        if not loop.is_closed():
+        if wanted and not loop.is_closed():
             asyncio.run_coroutine_threadsafe(queue.put(entry), loop).result()
 
     def read() -> None:
+        batches = iter(source)
         try:
-            for batch in source:
+            for batch in batches:
                 put(batch)
+                if not wanted:
+                    break
         except Exception as error:
             put(error)
         else:
             put(None)
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
 
     threading.Thread(target=read, name="seeds", daemon=True).start()
-    while (got := await queue.get()) is not None:
-        if isinstance(got, Exception):
-            raise got
-        yield got
+    try:
+        while (got := await queue.get()) is not None:
+            if isinstance(got, Exception):
+                raise got
+            yield got
+    finally:
+        wanted = False
+        while not queue.empty():
+            queue.get_nowait()  # lets the thread out of its `put`

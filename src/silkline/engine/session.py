@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AsyncExitStack, suppress
-from types import FrameType
-from typing import Any
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
 
 import msgspec
 
@@ -18,7 +14,7 @@ from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts
-from silkline.engine.robots import robots_for
+from silkline.engine.signals import stop_on_signals
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
@@ -31,7 +27,6 @@ from silkline.observe.report import ALREADY_FINISHED, FINISHED
 from silkline.observe.snapshot import Phase, Snapshot
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
-from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
@@ -99,22 +94,16 @@ class Session:
             named = NamedHosts(frontier)
             await named.name(self._plan.named)
             sessions = Sessions()
-            robots = robots_for(settings, frontier, self._tell, opened)
-            fetcher = self._plan.fetcher or await fetcher_for(settings, opened, named, sessions, robots)
+            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named, sessions)
             await self._note_definition(frontier)
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
-            reason = await self._work(frontier, fetcher, sinks, keeper, robots)
+            reason = await self._work(frontier, fetcher, sinks, keeper)
             return Ending(reason, self._last, await frontier.dead_causes())
 
     async def _work(
-        self,
-        frontier: Frontier,
-        fetcher: Fetcher,
-        sinks: Sequence[Sink],
-        keeper: Keeper | None,
-        robots: Robots | None,
+        self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink], keeper: Keeper | None
     ) -> str:
         first = self._seat.index == 0
         parts = Parts(
@@ -128,10 +117,9 @@ class Session:
             tally=self._tally,
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
-            robots=robots,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
-        with _stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):
+        with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):
             reason = await self._worker.run()
         if reason != FINISHED or not first or self._tally.requests or self._tally.seeded.added:
             return reason
@@ -194,41 +182,3 @@ async def _close(fetcher: Fetcher) -> None:
     close = getattr(fetcher, "close", None)
     if close is not None:
         await close()
-
-
-class _stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
-    """While inside, SIGINT and SIGTERM call `stop` on the running loop; nothing where that cannot be
-    (a thread, a notebook's own handling).
-
-    A handler that never lets go of the loop keeps it from hearing the first signal; the second one then
-    interrupts the handler itself. The third one does so in any case.
-    """
-
-    def __init__(self, stop: Callable[[], None], *, wanted: bool) -> None:
-        self._stop = stop
-        self._numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
-        self._before: dict[int, Any] = {}
-        self._count = 0
-        self._unheard = 0
-
-    def __enter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        for number in self._numbers:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                with suppress(ValueError):
-                    self._before[number] = signal.signal(number, self._arrived)
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
-        self._count += 1
-        if self._unheard or self._count > 2:
-            raise KeyboardInterrupt
-        self._unheard += 1
-        self._loop.call_soon_threadsafe(self._heard)
-
-    def _heard(self) -> None:
-        self._unheard = 0
-        self._stop()

@@ -1,0 +1,59 @@
+"""One run of a producer: opens the frontier, adds the seeds, closes the frontier."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from silkline.config import FrontierOptions
+from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
+from silkline.errors import ConfigError
+from silkline.events import Seeded
+from silkline.frontier.open import frontier_from, options_in, store_file
+from silkline.seeds import SeedSource
+
+
+async def produce(
+    url: str,
+    options: FrontierOptions,
+    source: SeedSource,
+    flow: Flow,
+    *,
+    stopping: asyncio.Event,
+    say: Callable[[str], None],
+    watch: Callable[[Seeded], None],
+) -> Seeded:
+    """Add what the source gives to the frontier at `url`, until `stopping` is set.
+
+    options: of a job that does not exist yet; one that does keeps its own.
+
+    Raises ConfigError for a frontier that keeps nothing, and what the frontier and the source raise; what
+    was added before stays added.
+    """
+    if url == "memory:":
+        raise ConfigError(
+            "memory: keeps nothing for others to crawl: name a frontier, such as sqlite:///job.db"
+        )
+    kept = options_in(url)
+    if kept is not None:
+        options = msgspec.structs.replace(kept, job=options.job)
+    flow = msgspec.structs.replace(
+        flow,
+        batch=flow.batch or (BATCH if store_file(url) is None else BATCH_OF_FILE),
+        remember=flow.remember and options.dedup != "none",
+    )
+    frontier = frontier_from(url, options)
+    await frontier.open()
+    try:
+        producer = Producer(frontier, source, flow, stopping=stopping, say=say, watch=watch)
+        return await producer.run()
+    finally:
+        await frontier.close()
+
+
+def visit_at(moment: float) -> str:
+    """The name of the visit of a run at this time (Unix seconds)."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")

