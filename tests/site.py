@@ -14,7 +14,9 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404."""
+    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404.
+
+    `hits` counts requests by path, but not those for a robots.txt that is not there."""
 
     def __init__(self, pages: dict[str, str | Answer], *, delay: float = 0.0) -> None:
         self.pages = pages
@@ -57,6 +59,8 @@ class Site:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path_qs
+        if path == "/robots.txt" and path not in self.pages:
+            return web.Response(status=404, text="no robots.txt")
         self.hits[path] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)

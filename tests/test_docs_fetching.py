@@ -14,10 +14,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from silkline import Crawler, __version__
+from silkline import Crawler, Page, Request, __version__
 from silkline.cli.show import settings_table
+from silkline.errors import ConnectError
 from silkline.resolve import resolve
+from silkline.testing import MockFetcher
 from tests.documents import ROOT, blocks, check_session, run, snippet
+from tests.nginx import nginx
 from tests.site import Site
 
 FETCHING = "docs/fetching.md"
@@ -137,3 +140,55 @@ def test_the_identity_file_sends_what_it_says_and_shows_no_secret(
 
 def encode_basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def test_the_cache_example_transfers_only_what_has_changed(tmp_path: Path) -> None:
+    root, scratch, here = tmp_path / "root", tmp_path / "nginx", tmp_path / "here"
+    for folder in (root, scratch, here):
+        folder.mkdir()
+    (root / "index.html").write_text("<title>Shop</title><a href=/a.html>a</a><a href=/b.html>b</a>")
+    (root / "a.html").write_text("<title>A</title>")
+    (root / "b.html").write_text("<title>B</title>")
+    with nginx(root, scratch) as server:
+        words = shlex.split(snippet(FETCHING, "cache").replace("https://shop.example", server.url))
+        for _ in range(2):
+            server.forget()
+            done = subprocess.run(
+                [sys.executable, "-m", *words], cwd=here, capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == 0, done.stderr
+            (root / "b.html").write_text("<title>New</title>")
+        assert sorted((sent.path, sent.status) for sent in server.sent()) == [
+            ("/", 304),
+            ("/a.html", 304),
+            ("/b.html", 200),
+        ]
+    assert "2 pages came unmodified, 0 without asking" in done.stderr
+    titles = {json.loads(line)["title"] for line in (here / "pages.jsonl").read_text().splitlines()}
+    assert titles == {"Shop", "A", "New"}
+    assert (here / ".silkline" / "shop.cache").exists()
+
+
+async def test_the_middleware_example_measures_remembers_and_tries_again() -> None:
+    names: dict[str, Any] = {}
+    run(FETCHING, "middleware", names)
+    pages: dict[str, Any] = {
+        "https://shop.example/": [ConnectError("refused"), "<a href=/a#1>a</a>"],
+        "https://shop.example/a": "<h1>a</h1>",
+    }
+    shop = MockFetcher(pages)
+    crawler = Crawler("shop", middleware=names["crawler"]._middleware, fetcher=shop, frontier="memory:")
+    seen: list[str] = []
+
+    @crawler.handler
+    def every(page: Page) -> Any:
+        seen.append(page.url)
+        yield page.follow("a")
+        if page.follow("a"):
+            yield Request(page.url, key="again")
+
+    report = await crawler.run_async("https://shop.example/")
+    assert (report.pages, report.retried) == (3, 0)
+    assert sorted(seen) == ["https://shop.example/", "https://shop.example/", "https://shop.example/a"]
+    assert len(shop.requests) == 3, "one try more for the refused one, none for the remembered one"
+    assert names["seconds"]["shop.example"] > 0.05

@@ -24,6 +24,13 @@ Name = Annotated[
         description="a name of letters, digits, '.', '-' and '_', at most 100 long",
     ),
 ]
+ProductToken = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z_-]{0,100}$",
+        description="a product token: letters, '_' and '-' only, such as shop-watch",
+    ),
+]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n\x00]*$", description="one line of text")]
 FrontierUrl = Annotated[
     str,
@@ -72,6 +79,10 @@ RefererPolicy = Annotated[
         description="off, or a policy of W3C Referrer Policy such as strict-origin-when-cross-origin",
         extra={"form": "literal"},
     ),
+]
+CacheMode = Annotated[
+    Literal["off", "on", "revalidate", "offline"],
+    Meta(description="off, on, revalidate or offline", extra={"form": "literal"}),
 ]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
@@ -160,11 +171,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
     max_body: bytes of one decoded body.
+    follow_refresh: whether pages are left that refresh (header or <meta>) to another URL within 5 s.
     max_save, save_timeout: bytes of one file (see Request.save_to; None for no limit), and seconds for it, in
         place of max_body and timeout.
     files_dir: the folder that file names are taken in and never lead out of; "" for the working directory,
         and then an absolute path may lead anywhere.
     allow_private: connect to private addresses, too; without it only for hosts that were named as seeds.
+    cache: the HTTP cache: "off"; "on", what is fresh is not fetched again; "revalidate", the server is always
+        asked whether what is stored is current; "offline", what is stored is replayed and nothing is fetched.
+    cache_size: bytes that the cache may take, compressed.
+    robots: whether robots.txt is obeyed.
+    robots_agent: the product token that it knows us by; "" for the one in user_agent, or silkline.
+    robots_patience: seconds for which the pages of a host wait for a robots.txt that cannot be had.
+    max_delay: seconds between two starts on one host that its robots.txt can ask for at most.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
@@ -195,6 +214,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     save_timeout: SomeSeconds = 3_600.0
     files_dir: Line = ""
     max_redirects: CountOrZero = 10
+    follow_refresh: Flag = False
     user_agent: Line = ""
     allow_private: Flag = False
     contact: Contact = ""
@@ -203,6 +223,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     referer: RefererPolicy = "off"
     auth: Credentials = ()
     cookies: CookieMode = "session"
+    cache: CacheMode = "off"
+    cache_size: Size = 1_024 * MiB
+    robots: Flag = True
+    robots_agent: ProductToken = ""
+    robots_patience: Seconds = 60.0
+    max_delay: Seconds = 60.0
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

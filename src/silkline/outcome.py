@@ -9,6 +9,9 @@ import msgspec
 
 from silkline.request import Request
 
+REFUSALS = frozenset({"robots"})
+"""Causes of dead letters that are no failures: the crawl's own rules keep it from the page."""
+
 
 class Lease(msgspec.Struct, frozen=True):
     """A request held by one worker until a deadline.

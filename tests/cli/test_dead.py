@@ -121,3 +121,19 @@ def test_of_several_jobs_one_must_be_named(inside: Call, shop: Site, monkeypatch
     assert "which job? there are: one, two; name it with --job NAME" in asked.stderr
     monkeypatch.setenv("SILKLINE_JOB", "two")
     assert inside("dead", "stats").returncode == 0
+
+
+def test_what_robots_txt_refuses_is_listed_only_where_it_is_asked_for(inside: Call) -> None:
+    robots = "User-agent: *\nDisallow: /private\n"
+    with Site({"/": "<a href='/private'>1</a><a href='/gone'>2</a>", "/robots.txt": robots}) as site:
+        crawl = inside("crawl", f"{site.url}/", "--follow-all", "--job", "shop", "--strict", "--retries", "0")
+        assert crawl.returncode == 1, "one page is gone"
+        assert "refused   1: robots 1" in crawl.stderr
+        assert f"1 refused by line 2 of {site.url}/robots.txt: Disallow: /private" in crawl.stderr
+    listed = inside("dead", "list")
+    assert "http_404" in listed.stdout
+    assert "robots" not in listed.stdout
+    assert listed.stderr == "1 refused by robots.txt are not listed: --cause robots lists them\n"
+    refused = inside("dead", "list", "--cause", "robots")
+    assert f"{site.url}/private" in refused.stdout
+    assert "Disallow: /private" in refused.stdout

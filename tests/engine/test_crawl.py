@@ -230,7 +230,12 @@ def test_middleware_wraps_every_fetch_first_one_outermost(frontier: str) -> None
 
     fetcher = MockFetcher({HOME: "x"})
     crawler = Crawler(
-        "job", fetcher=fetcher, middleware=[named("a"), named("b")], frontier=frontier, quiet=True
+        "job",
+        fetcher=fetcher,
+        middleware=[named("a"), named("b")],
+        frontier=frontier,
+        robots=False,
+        quiet=True,
     )
     crawler.handler(lambda page: None)
     crawler.run(HOME)

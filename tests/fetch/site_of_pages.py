@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from raw_server import RawServer, answer_of
 
 from silkline.fetch.mock import MockFetcher
-from silkline.protocols import Middleware
 from silkline.request import Request
 from silkline.response import Response
 
@@ -80,7 +79,7 @@ class MockSite(Site):
     host = "site.test"
     other_host = "other.test"
 
-    def __init__(self, pages: Pages, max_redirects: int = 10, hops: Sequence[Middleware] = ()) -> None:
+    def __init__(self, pages: Pages, **options: Any) -> None:
         filled = {
             target: (status, self.filled(headers), body) for target, (status, headers, body) in pages.items()
         }
@@ -90,8 +89,7 @@ class MockSite(Site):
                 for host in (self.host, self.other_host)
                 for target, page in filled.items()
             },
-            max_redirects=max_redirects,
-            hops=hops,
+            **options,
         )
 
     @property

@@ -92,6 +92,8 @@ def test_every_figure_of_the_snapshot_is_served(server: MetricsServer) -> None:
         "silkline_links_dropped_total": 1,
         "silkline_received_bytes_total": 12_345,
         "silkline_wire_bytes_total": 6_789,
+        "silkline_unmodified_total": 0,
+        "silkline_cached_total": 0,
         "silkline_stale_commits_total": 1,
         "silkline_retries_total{cause=timeout}": 2,
         "silkline_retries_total{cause=http_503}": 1,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from silkline.events import Kept, Seeded, Stopping, Trouble, Visited
-from silkline.observe.tally import REASONS_KEPT, TROUBLES_KEPT, Tally, merge
+from silkline.observe.tally import REASONS_KEPT, TEXTS_KEPT, Tally, merge
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -74,13 +74,27 @@ def test_seeds_add_up_and_keep_the_first_reasons() -> None:
 
 def test_troubles_are_bounded_and_repeats_are_counted() -> None:
     tally = tally_of(*(Trouble(f"trouble {n % 100}") for n in range(300)))
-    assert len(tally.troubles) == TROUBLES_KEPT
+    assert len(tally.troubles) == TEXTS_KEPT
     assert tally.troubles["trouble 0"] == 3
-    assert len(merge([tally, tally_of(Trouble("one more"))]).troubles) == TROUBLES_KEPT
+    assert len(merge([tally, tally_of(Trouble("one more"))]).troubles) == TEXTS_KEPT
 
 
 def test_stopping_counts_nothing() -> None:
     assert tally_of(Stopping("finished")) == Tally()
+
+
+def test_what_the_cache_gave_is_counted_by_whether_the_server_was_asked() -> None:
+    fetched = visited(Done(), status=200)
+    assert fetched.response is not None
+    unmodified, cached = (
+        msgspec.structs.replace(
+            fetched, response=msgspec.structs.replace(fetched.response, from_cache=True, not_modified=asked)
+        )
+        for asked in (True, False)
+    )
+    parts = [tally_of(fetched, unmodified, unmodified), tally_of(unmodified, cached)]
+    assert [(part.unmodified, part.cached) for part in parts] == [(2, 0), (1, 1)]
+    assert (merge(parts).unmodified, merge(parts).cached) == (3, 1)
 
 
 def test_a_merge_equals_one_tally_of_all_events() -> None:

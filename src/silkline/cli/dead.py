@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -17,7 +17,7 @@ from silkline.cli.options import Config, with_debug
 from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
-from silkline.outcome import DeadLetter
+from silkline.outcome import REFUSALS, DeadLetter
 from silkline.url import check, host_of
 
 EXAMPLES = """\
@@ -70,22 +70,31 @@ def list_letters(
     as_json: AsJson = False,
     config: Config = None,
 ) -> int:
-    """List dead letters, the newest first."""
+    """List dead letters, the newest first; those that robots.txt refuses only where --cause names them."""
 
-    async def read(opened: protocols.Frontier) -> tuple[list[DeadLetter], int]:
-        found = [await opened.dead_letters(cause=cause, host=key, limit=limit) for key in _keys(host)]
+    async def read(opened: protocols.Frontier) -> tuple[list[DeadLetter], Mapping[str, int]]:
+        causes = await opened.dead_causes()
+        wanted = [cause] if cause or not REFUSALS & causes.keys() else sorted(causes.keys() - REFUSALS)
+        found = [
+            await opened.dead_letters(cause=one, host=key, limit=limit)
+            for one, key in itertools.product(wanted, _keys(host))
+        ]
         newest = sorted(itertools.chain(*found), key=lambda letter: -letter.at)
-        return newest[:limit], sum((await opened.dead_causes()).values())
+        return newest[:limit], causes
 
-    letters, total = with_frontier(one_store(job, frontier, config), read)
+    letters, causes = with_frontier(one_store(job, frontier, config), read)
     for letter in letters:
         echo(msgspec.json.encode(letter) if as_json else _line(letter))
     if not as_json and any("\n" in letter.error.strip() for letter in letters):
         echo("with --json the errors have their tracebacks", err=True)
+    total = sum(number for name, number in causes.items() if cause or name not in REFUSALS)
     if total > len(letters):
         echo(f"{len(letters)} of {total} dead letters", err=True)
     elif not letters:
         echo("no dead letters", err=True)
+    refused = sum(number for name, number in causes.items() if name in REFUSALS)
+    if refused and not cause:
+        echo(f"{refused} refused by robots.txt are not listed: --cause robots lists them", err=True)
     return 0
 
 

@@ -5,14 +5,19 @@ A feature adds one line here: middleware around each hop, or what is asked befor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from silkline.config import Settings
 from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
+from silkline.fetch.cache.middleware import HttpCache
+from silkline.fetch.cache.sqlite import SqliteCache
 from silkline.fetch.cookies.hop import cookie_hop
 from silkline.fetch.cookies.sessions import Sessions
+from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.guard import AddressGuard
 from silkline.fetch.http import HttpFetcher
 from silkline.fetch.identity.agent import headers_for_all, user_agent_of
@@ -20,18 +25,27 @@ from silkline.fetch.identity.auth import authorizations
 from silkline.fetch.identity.browser import Browsers
 from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
-from silkline.fetch.options import FetchOptions, limit_for
+from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions, limit_for
+from silkline.frontier.open import store_file
+from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Guard, Middleware
 
 
-def fetcher_for(settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions) -> Fetcher:
+async def fetcher_for(
+    settings: Settings,
+    opened: AsyncExitStack,
+    named: NamedHosts,
+    sessions: Sessions,
+    robots: Robots | None = None,
+) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
     named: hosts that may be at private addresses. sessions: the job's, with their cookies.
+    robots: asked about each redirect.
 
     Raises ConfigError for settings that cannot be met here.
     """
-    hops, guard = hops_of(settings, opened, named, sessions), guard_of(settings, named)
+    hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
     fetcher = HttpFetcher(options_of(settings), hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
@@ -50,22 +64,31 @@ def options_of(settings: Settings) -> FetchOptions:
         save_timeout=settings.save_timeout,
         files_dir=settings.files_dir,
         max_redirects=settings.max_redirects,
+        follow_refresh=settings.follow_refresh,
         limit=limit_for(settings.concurrency),
         user_agent=user_agent_of(settings.user_agent, settings.contact),
     )
 
 
-def hops_of(
-    settings: Settings, opened: AsyncExitStack, named: NamedHosts, sessions: Sessions
+async def hops_of(
+    settings: Settings,
+    opened: AsyncExitStack,
+    named: NamedHosts,
+    sessions: Sessions,
+    robots: Robots | None = None,
 ) -> Sequence[Middleware]:
     """Middleware around each hop, the first one outermost; what is switched off is not in it."""
     hops: list[Middleware] = []
+    if robots is not None:
+        hops.append(robots.hop)
     if not settings.allow_private:
         hops.append(named.hop)
     if settings.cookies != "off":
         hops.append(cookie_hop(sessions))
     if identity := identity_of(settings):
         hops.append(identity_hop(identity, sessions))
+    if settings.cache != "off":
+        hops.append(await opened_cache(settings, opened))  # it has to see what Vary may speak of
     return hops
 
 
@@ -79,6 +102,22 @@ def identity_of(settings: Settings) -> Identity:
         browsers=Browsers(settings.job) if settings.identity == "browser" else None,
         referer=referer_by(settings.referer),
     )
+
+
+async def opened_cache(settings: Settings, opened: AsyncExitStack) -> HttpCache:
+    """The cache, beside the job's frontier.
+
+    Raises ConfigError for a file that cannot be used.
+    """
+    beside = store_file(settings.frontier_url) or Path(".silkline", f"{settings.job}.db")
+    path = beside.with_name(beside.name.removesuffix(".db") + ".cache")
+    store = SqliteCache(path, settings.cache_size)
+    await store.open()
+    opened.push_async_callback(store.close)
+    user_agent = options_of(settings).user_agent or USER_AGENT
+    sent = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+    assert settings.cache != "off"
+    return HttpCache(store, settings.cache, time.time, sent=sent)
 
 
 def guard_of(settings: Settings, named: NamedHosts) -> Guard | None:

@@ -24,6 +24,7 @@ class Held:
         self.concurrency = concurrency
         self._delay = delay
         self.paused = False
+        self._own_delays: dict[str, float] = {}
         self._last_start: dict[str, float] = {}
         self.ready: asyncio.Queue[Lease] = asyncio.Queue()
         self.asking = False
@@ -74,19 +75,20 @@ class Held:
         The frontier has spaced the leases, but one that a busy worker started late must not be followed
         at once by the next.
         """
-        if not self._delay or (last := self._last_start.get(lease.host)) is None:
+        delay = self._delay_of(lease.host)
+        if not delay or (last := self._last_start.get(lease.host)) is None:
             return False
-        wait = last + self._delay - monotonic()
+        wait = last + delay - monotonic()
         if wait <= 0.0:
             return False
         self._timers[lease.token] = asyncio.get_running_loop().call_later(wait, self._due, lease)
         return True
 
     def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
-        if self._delay:
+        if self._delay or self._own_delays:
             now = monotonic()
             if len(self._last_start) > MAX_REMEMBERED:
-                recent = now - self._delay
+                recent = now - max(self._delay, *self._own_delays.values(), 0.0)
                 self._last_start = {host: at for host, at in self._last_start.items() if at > recent}
             self._last_start[lease.host] = now
         self._began[lease.token] = (monotonic(), task)
@@ -125,6 +127,19 @@ class Held:
         now = asyncio.get_running_loop().time()
         self._blocked = {name: until for name, until in self._blocked.items() if until > now}
         self._blocked[host] = max(self._blocked.get(host, 0.0), now + seconds)
+        return self.withdraw(host)
+
+    def _delay_of(self, host: str) -> float:
+        if not self._own_delays:
+            return self._delay
+        return max(self._delay, self._own_delays.get(host, 0.0))
+
+    def space(self, host: str, delay: float) -> tuple[int, ...]:
+        """Start the host's leases at least `delay` seconds apart, whoever gave them. Returns the tokens of
+        those that have not started, to release: they were handed out before the delay was known."""
+        if len(self._own_delays) > MAX_REMEMBERED:
+            self._own_delays.clear()
+        self._own_delays[host] = delay
         return self.withdraw(host)
 
     def _due(self, lease: Lease) -> None:

@@ -12,6 +12,8 @@
     too_many_redirects         dead
     blocked bad_url not_cached dead
     save                       dead     the file cannot be written
+    robots                     dead
+    robots_unreachable         retry while robots.txt may come back; then dead
     handler item selector      dead     a fault of the program or the page; the traceback is kept
     content label internal     dead
     bad_task visit_timeout     dead     a request that cannot be kept; a handler that never ends
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 import random
 
-from silkline.errors import HandlerError, Retry, SilklineError, StatusError
+from silkline.errors import HandlerError, Retry, RobotsUnreachable, SilklineError, StatusError
 from silkline.outcome import Dead, RetryLater
 from silkline.request import Request
 
@@ -62,6 +64,8 @@ class RetryPolicy:
 def is_retried(error: SilklineError) -> bool:
     if isinstance(error, StatusError):
         return error.status in RETRIED_STATUSES
+    if isinstance(error, RobotsUnreachable):
+        return error.retry_after is not None
     return error.cause in RETRIED_CAUSES
 
 

@@ -14,6 +14,7 @@ from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts
+from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
@@ -27,6 +28,7 @@ from silkline.observe.report import ALREADY_FINISHED, FINISHED
 from silkline.observe.snapshot import Phase, Snapshot
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
+from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
@@ -94,16 +96,22 @@ class Session:
             named = NamedHosts(frontier)
             await named.name(self._plan.named)
             sessions = Sessions()
-            fetcher = self._plan.fetcher or fetcher_for(settings, opened, named, sessions)
+            robots = robots_for(settings, frontier, self._tell, opened)
+            fetcher = self._plan.fetcher or await fetcher_for(settings, opened, named, sessions, robots)
             await self._note_definition(frontier)
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
-            reason = await self._work(frontier, fetcher, sinks, keeper)
+            reason = await self._work(frontier, fetcher, sinks, keeper, robots)
             return Ending(reason, self._last, await frontier.dead_causes())
 
     async def _work(
-        self, frontier: Frontier, fetcher: Fetcher, sinks: Sequence[Sink], keeper: Keeper | None
+        self,
+        frontier: Frontier,
+        fetcher: Fetcher,
+        sinks: Sequence[Sink],
+        keeper: Keeper | None,
+        robots: Robots | None,
     ) -> str:
         first = self._seat.index == 0
         parts = Parts(
@@ -117,6 +125,7 @@ class Session:
             tally=self._tally,
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
+            robots=robots,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 
 import msgspec
 
 from silkline.engine.effects import LinkRules, handle, is_cancelled
 from silkline.engine.retry import RetryPolicy, host_block
-from silkline.errors import FatalError, SilklineError, StatusError
+from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
 from silkline.outcome import Dead, Done, Item, Lease, Outcome
 from silkline.parse.page import Page
 from silkline.protocols import CallNext, Clock, Sink
+from silkline.request import Request
 from silkline.response import Response
 from silkline.router import Router
 from silkline.sinks.record import record_of
@@ -24,9 +25,15 @@ from silkline.url import host_of
 
 DONE = Done()
 
+Policy = Callable[[Request, str], Awaitable[None]]
+"""`await policy(request, host)` returns where the request may be sent now."""
+
 
 class Tools(msgspec.Struct, frozen=True):
-    """What every visit of one worker uses; `fetch` is the fetcher behind the composed middleware."""
+    """What every visit of one worker uses; `fetch` is the fetcher behind the composed middleware.
+
+    policy: raises where a page must not be fetched, or not now; None where everything may be.
+    """
 
     fetch: CallNext
     router: Router
@@ -34,25 +41,28 @@ class Tools(msgspec.Struct, frozen=True):
     retry: RetryPolicy
     sinks: Sequence[Sink]
     clock: Clock
+    policy: Policy | None = None
 
 
 async def visit(lease: Lease, tools: Tools) -> Visited:
-    """Fetch, parse, handle: everything that may go wrong with one page ends in its outcome.
+    """Policy, fetch, parse, handle: everything that may go wrong with one page ends in its outcome.
 
-    Only FatalError, which is no page's fault, and a cancellation leave this function.
+    Only FatalError, which is no page's fault, Postponed, and a cancellation leave this function.
     """
     started = perf_counter()
     response: Response | None = None
     dropped = 0
     try:
         handler = tools.router.handler(lease.request.label)
+        if tools.policy is not None:
+            await tools.policy(lease.request, lease.host)
         response = await tools.fetch(lease.request)
         expect_success(response, tools.clock)
         effects = await handle(handler, Page(response), tools.rules)
         items = encoded(effects.items, lease.fingerprint, tools.sinks)
         outcome = Outcome(lease, DONE, items, tuple(effects.links))
         dropped = effects.dropped
-    except FatalError:
+    except (FatalError, Postponed):
         raise
     except SilklineError as error:
         verdict = tools.retry.verdict(error, lease.request)

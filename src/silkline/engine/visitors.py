@@ -8,6 +8,7 @@ from collections.abc import Callable
 from silkline.engine.commit import Committer
 from silkline.engine.leases import Held
 from silkline.engine.visit import Tools, visit
+from silkline.errors import Postponed
 from silkline.events import Visited
 from silkline.outcome import Dead, Lease, Outcome
 
@@ -98,8 +99,11 @@ class Visitors:
                 limit += self._save_limit
             if held.wanted:
                 self._wake_leaser()
+            visited: Visited | None
             try:
                 visited = await visit(lease, self._tools)
+            except Postponed:
+                visited = None
             except asyncio.CancelledError:
                 if self._ending or task not in self._given_up:
                     raise
@@ -110,7 +114,11 @@ class Visitors:
                 if task in self._given_up:
                     self._given_up.discard(task)
                     task.uncancel()
-            committer.put(visited)
+            if visited is not None:
+                committer.put(visited)
+            else:
+                held.forget((lease.token,))
+                committer.give_back((lease.token,))
         self._working.discard(task)  # at once: others that look must not leave for the same reason
 
 

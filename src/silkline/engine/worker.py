@@ -26,6 +26,7 @@ from silkline.events import Stopping
 from silkline.fetch.identity.referer import referer_by
 from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
+from silkline.politeness.robots import Robots
 from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Positions, Sink
 from silkline.router import Router
 from silkline.seeds import SeedSource
@@ -49,6 +50,7 @@ class Parts(msgspec.Struct, frozen=True):
     tally: Tally
     seeding_elsewhere: Callable[[], bool] = lambda: False
     keeper: Keeper | None = None
+    robots: Robots | None = None
 
 
 class Worker:
@@ -93,7 +95,10 @@ class Worker:
             retry=retry,
             sinks=parts.sinks,
             clock=time.time,
+            policy=None if parts.robots is None else parts.robots.admit,
         )
+        if parts.robots is not None:
+            parts.robots.use(parts.fetch, self._space_out)
 
     def stop(self) -> None:
         """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
@@ -183,6 +188,9 @@ class Worker:
             if looks % 10 == 0:
                 self._wake_leaser()  # that process may only now have opened the frontier
         self._wake_leaser()
+
+    def _space_out(self, host: str, delay: float) -> None:
+        self._committer.give_back(self._held.space(host, delay))
 
     def _wake_leaser(self) -> None:
         self._monitor.changed()

@@ -57,7 +57,9 @@ class HttpFetcher:
         client = self._client or self._open()
         deadline = client.deadlines.start(None if request.save_to is None else self._options.save_timeout)
         try:
-            response = await follow(self._hop, request, self._options.max_redirects)
+            response = await follow(
+                self._hop, request, self._options.max_redirects, refresh=self._options.follow_refresh
+            )
         except BaseException as error:
             client.deadlines.stop(deadline, error)
             raise

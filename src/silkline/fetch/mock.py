@@ -32,27 +32,35 @@ class MockFetcher:
     the wire, so fragments do not matter.
 
     hops: middleware around each hop of a redirect, the first one outermost.
-    requests: what was asked for so far, every hop of a redirect included, in order.
+    requests: what was asked for so far, every hop of a redirect included, in order; not the robots.txt of
+        sites that have none in `pages`.
     """
 
     def __init__(
-        self, pages: Mapping[str, Page], *, max_redirects: int = 10, hops: Sequence[Middleware] = ()
+        self,
+        pages: Mapping[str, Page],
+        *,
+        max_redirects: int = 10,
+        follow_refresh: bool = False,
+        hops: Sequence[Middleware] = (),
     ) -> None:
         self._pages = {wire_url(url): page for url, page in pages.items()}
         self._max_redirects = max_redirects
+        self._follow_refresh = follow_refresh
         self._hop = compose(hops, self._answered)
         self._visits: dict[str, int] = {}
         self.requests: list[Request] = []
 
     async def fetch(self, request: Request) -> Response:
         """Raises what `pages` holds for the URL, and what following redirects raises."""
-        return await follow(self._hop, request, self._max_redirects)
+        return await follow(self._hop, request, self._max_redirects, refresh=self._follow_refresh)
 
     async def close(self) -> None:
         """Nothing to close."""
 
     async def _answered(self, request: Request) -> Response:
-        self.requests.append(request)
+        if wire_url(request.url) in self._pages or not request.url.endswith("/robots.txt"):
+            self.requests.append(request)
         response = _response(request, await self._answer(request))
         if request.save_to is None or request.method == "HEAD" or not 200 <= response.status < 300:
             return response

@@ -26,6 +26,7 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     files_dir: the folder of the files; "" for the working directory, and absolute paths anywhere.
     max_headers: bytes of one response's headers.
     max_redirects: redirects followed in one fetch.
+    follow_refresh: whether pages that refresh to another URL at once are left for it.
     limit: connections in use at once; as many again may be idle.
     user_agent: the User-Agent header; "" for one that names silkline.
     verify: whether TLS certificates are checked.
@@ -40,6 +41,7 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     files_dir: str = ""
     max_headers: int = 65_536
     max_redirects: int = 10
+    follow_refresh: bool = False
     limit: int = 300
     user_agent: str = ""
     verify: bool = True

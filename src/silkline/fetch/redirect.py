@@ -7,11 +7,13 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from http import HTTPStatus
 
 import ada_url
 import msgspec
 
 from silkline.errors import BadUrlError, BlockedError, TooManyRedirects
+from silkline.fetch.refresh import refresh_of
 from silkline.fetch.target import origin, wire_url
 from silkline.protocols import CallNext
 from silkline.request import Request
@@ -43,38 +45,49 @@ def location_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes | 
     return None
 
 
-async def follow(hop: CallNext, request: Request, limit: int) -> Response:
+async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool = False) -> Response:
     """Fetch `request` with `hop`, which fetches one URL, and go where the responses point.
 
     The response's `url` is the last one with its fragment, `history` the ones before, `request` the first
     request, and `timings` count from the first hop.
 
     limit: redirects followed at most.
+    refresh: whether pages are left that refresh to another URL (see `fetch/refresh.py`), as by a 303.
 
     Raises TooManyRedirects past the limit or in a loop, BlockedError for a Location that is not http(s),
     BadUrlError for one that is no URL, and what `hop` raises.
     """
     response = await hop(request)
-    location = location_of(response.status, response.headers)
-    if location is None:
-        # What middleware around the hop added, such as cookies, is no part of the request.
-        return response if response.request is request else msgspec.structs.replace(response, request=request)
+    if not refresh and location_of(response.status, response.headers) is None:
+        return response
     current = request
     history: list[str] = []
     spent: list[Timings] = []
-    while location is not None:
+    while (following := _following(current, response, history, refresh)) is not None:
         history.append(current.url)
         spent.append(response.timings)
         if len(history) > limit:
             raise TooManyRedirects(f"more than {limit} redirects, the last one from {current.url[:200]}")
-        current = _next_request(current, response.status, location)
+        current = following
         if history.count(current.url) >= MAX_SAME_URL:
             raise TooManyRedirects(f"redirect loop through {current.url[:200]}")
         response = await hop(current)
-        location = location_of(response.status, response.headers)
     return msgspec.structs.replace(
         response, request=request, history=tuple(history), timings=_sum(spent, response.timings)
     )
+
+
+def _following(request: Request, response: Response, history: Sequence[str], refresh: bool) -> Request | None:
+    """The request to go on with; None where the response is the answer."""
+    location = location_of(response.status, response.headers)
+    if location is not None:
+        return _next_request(request, response.status, _target(request.url, location))
+    target = refresh_of(response) if refresh else None
+    # A page that refreshes to where it comes from shows news, or waits for a script or a cookie: it is read.
+    visited = (url.partition("#")[0] for url in (request.url, *history))
+    if target is None or target.partition("#")[0] in visited:
+        return None
+    return _next_request(request, HTTPStatus.SEE_OTHER, target)
 
 
 def _sum(spent: Sequence[Timings], last: Timings) -> Timings:
@@ -89,8 +102,7 @@ def _sum(spent: Sequence[Timings], last: Timings) -> Timings:
     )
 
 
-def _next_request(request: Request, status: int, location: bytes) -> Request:
-    url = _target(request.url, location)
+def _next_request(request: Request, status: int, url: str) -> Request:
     method, body, dropped = request.method.upper(), request.body, frozenset[str]()
     if (status in (301, 302) and method == "POST") or (status == 303 and method not in ("GET", "HEAD")):
         method, body, dropped = "GET", None, _BODY_HEADERS

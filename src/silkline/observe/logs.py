@@ -19,7 +19,7 @@ from silkline.errors import ConfigError
 from silkline.events import Event, Kept, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
-from silkline.outcome import Done, RetryLater
+from silkline.outcome import REFUSALS, Dead, Done, RetryLater
 
 MAX_BYTES = 10_000_000
 BACKUPS = 5
@@ -68,7 +68,7 @@ class LogHook:
 
     Failed visits: a retry as a warning, a dead letter as an error, with url, cause, error and deliveries,
     and the traceback of a handler. Troubles as warnings; seeds and the end as information; pages that are
-    done only at level debug.
+    done or refused only at level debug.
     """
 
     def __init__(self, logger: FilteringBoundLogger) -> None:
@@ -99,6 +99,9 @@ class LogHook:
             facts["status"] = event.response.status
         if isinstance(verdict, Done):
             self._logger.debug("page done", items=len(outcome.items), links=len(outcome.links), **facts)
+            return
+        if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
+            self._logger.debug("page refused", cause=verdict.cause, reason=verdict.error, **facts)
             return
         facts |= {"cause": verdict.cause, "deliveries": outcome.lease.deliveries, **_error(verdict.error)}
         if isinstance(verdict, RetryLater):

@@ -14,6 +14,7 @@ for and what it is called here:
     responses by status     silkline_responses_total              {status}
     bytes                   silkline_received_bytes_total, silkline_wire_bytes_total
     latency                 silkline_request_duration_seconds     histogram
+    cache                   silkline_unmodified_total, silkline_cached_total
     late outcomes           silkline_stale_commits_total
     seeds                   silkline_seeds_total                  {result="added"|"duplicate"|"invalid"}
     in flight               silkline_in_flight                    visits running now
@@ -115,6 +116,8 @@ def _counters(tally: Tally) -> Iterator[Metric]:
         ("links_dropped", "Links that were not followed.", tally.links_dropped),
         ("received_bytes", "Bytes of decoded bodies.", tally.bytes),
         ("wire_bytes", "Bytes of bodies as transferred.", tally.wire_bytes),
+        ("unmodified", "Responses whose body the server did not send again.", tally.unmodified),
+        ("cached", "Responses that the server was not asked for.", tally.cached),
         ("stale_commits", "Outcomes that came too late to count.", tally.stale),
     ):
         yield CounterMetricFamily(f"silkline_{name}", help_text, value=value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,12 +14,15 @@ from rich.text import Text
 from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.snapshot import Snapshot
-from silkline.outcome import Stats
+from silkline.outcome import REFUSALS, Stats
 
 FINISHED = "finished"
 INTERRUPTED = "interrupted"
 BUDGET = "budget"
 ALREADY_FINISHED = "already finished"
+
+RULES_SHOWN = 3
+RULE_LENGTH = 160
 
 _HEADINGS = {
     FINISHED: ("finished", "green"),
@@ -43,10 +47,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     pages: pages done. items: items delivered. bytes: of decoded bodies.
     seconds: how long it ran. pages_per_second: over that time.
     requests: visits made. retried: those that were put back for another try.
+    unmodified: responses whose body the server did not send again; cached: those it was not asked for.
     success_rate: share (0..1) of the visits that did not fail; None if there were none.
     latency: None if there were no visits.
     failed: failed visits by cause, those that were retried included.
-    dead: dead letters that the job has now, by cause.
+    dead: dead letters that the job has now, by cause, but for those that were refused.
+    refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
+        no failures.
+    refused_by: how many of them each rule has refused in this run, the most first; a few only.
     stats: sizes of the frontier at the end.
     outputs: where the items went.
     seeded: what the seeds brought.
@@ -63,10 +71,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_second: float = 0.0
     requests: int = 0
     retried: int = 0
+    unmodified: int = 0
+    cached: int = 0
     success_rate: float | None = None
     latency: Latency | None = None
     failed: dict[str, int] = {}
     dead: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    refused_by: dict[str, int] = {}
     stats: Stats = Stats()
     outputs: tuple[str, ...] = ()
     seeded: Seeded = Seeded(0, 0, 0)
@@ -97,10 +109,14 @@ def report_of(
         pages_per_second=tally.pages / snapshot.seconds if snapshot.seconds else 0.0,
         requests=tally.requests,
         retried=sum(tally.retried.values()),
+        unmodified=tally.unmodified,
+        cached=tally.cached,
         success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
         latency=Latency(*measured) if measured else None,
         failed=failed,
-        dead=dict(dead),
+        dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
+        refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
+        refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
         stats=snapshot.stats or Stats(),
         outputs=tuple(outputs),
         seeded=tally.seeded,
@@ -167,6 +183,9 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("received", figures.size(report.bytes)),
             ("requests", _requests(report)),
         ]
+    if report.unmodified or report.cached:
+        text = f"{count(report.unmodified)} pages came unmodified, {count(report.cached)} without asking"
+        rows.append(("cache", text))
     if report.latency:
         named = zip(("p50", "p95", "p99"), msgspec.structs.astuple(report.latency), strict=True)
         rows.append(("latency", ", ".join(f"{name} {figures.latency(seconds)}" for name, seconds in named)))
@@ -175,6 +194,12 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     if report.dead:
         total = count(sum(report.dead.values()))
         rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
+    if report.refused:
+        rows.append(("refused", f"{count(sum(report.refused.values()))}: {_by_cause(report.refused)}"))
+        rows += [
+            ("", f"{count(number)} {figures.one_line(rule, RULE_LENGTH)}")
+            for rule, number in report.refused_by.items()
+        ]
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
     return rows + [("output" if n == 0 else "", path) for n, path in enumerate(report.outputs)]

@@ -11,10 +11,10 @@ import msgspec
 from silkline.events import Event, Kept, Seeded, Trouble, Visited
 from silkline.observe import histogram
 from silkline.observe.histogram import Histogram
-from silkline.outcome import Dead, Done
+from silkline.outcome import REFUSALS, Dead, Done
 
 REASONS_KEPT = 5
-TROUBLES_KEPT = 20
+TEXTS_KEPT = 20
 
 
 class Tally(msgspec.Struct):
@@ -27,8 +27,11 @@ class Tally(msgspec.Struct):
     pages: visits whose page was kept as done.
     links_added: links that were new to the frontier. links_dropped: links that were not followed.
     bytes: of decoded bodies. wire_bytes: of bodies as transferred.
+    unmodified: responses whose body the server did not send again. cached: those it was not asked for.
     stale: outcomes that came too late to count.
     retried, dead: failed visits by cause, by what they led to.
+    refused: pages that the crawl's own rules (robots.txt) kept it from, by cause; they count nowhere else.
+    refused_by: the same by the rule, the first few different ones.
     statuses: responses by HTTP status.
     latency: seconds per fetch, failed ones included.
     seeded: what the seeds brought, with the first few reasons of the invalid ones.
@@ -42,9 +45,13 @@ class Tally(msgspec.Struct):
     links_dropped: int = 0
     bytes: int = 0
     wire_bytes: int = 0
+    unmodified: int = 0
+    cached: int = 0
     stale: int = 0
     retried: dict[str, int] = {}
     dead: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    refused_by: dict[str, int] = {}
     statuses: dict[int, int] = {}
     latency: Histogram = msgspec.field(default_factory=Histogram)
     seeded: Seeded = Seeded(0, 0, 0)
@@ -63,21 +70,28 @@ class Tally(msgspec.Struct):
         elif isinstance(event, Seeded):
             self.seeded = _sum_seeded((self.seeded, event))
         elif isinstance(event, Trouble):
-            _count_trouble(self.troubles, event.message, 1)
+            _count_text(self.troubles, event.message, 1)
 
     def _visited(self, event: Visited) -> None:
+        verdict = event.outcome.verdict
+        if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
+            self.refused[verdict.cause] = self.refused.get(verdict.cause, 0) + 1
+            _count_text(self.refused_by, verdict.error, 1)
+            return
         self.requests += 1
         response = event.response
         seconds = event.seconds
         if response is not None:
             self.bytes += len(response.body)
             self.wire_bytes += response.wire_bytes
+            if response.from_cache:
+                self.unmodified += response.not_modified
+                self.cached += not response.not_modified
             status = response.status
             self.statuses[status] = self.statuses.get(status, 0) + 1
             seconds = response.timings.total or seconds
         self.latency.add(seconds)
         self.links_dropped += event.dropped_links
-        verdict = event.outcome.verdict
         if not isinstance(verdict, Done):
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
@@ -92,10 +106,6 @@ class Tally(msgspec.Struct):
 def merge(tallies: Iterable[Tally]) -> Tally:
     """All of them in a new one that shares nothing with them."""
     parts = list(tallies)
-    troubles: dict[str, int] = {}
-    for part in parts:
-        for message, times in part.troubles.items():
-            _count_trouble(troubles, message, times)
     return Tally(
         requests=sum(t.requests for t in parts),
         pages=sum(t.pages for t in parts),
@@ -104,13 +114,17 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         links_dropped=sum(t.links_dropped for t in parts),
         bytes=sum(t.bytes for t in parts),
         wire_bytes=sum(t.wire_bytes for t in parts),
+        unmodified=sum(t.unmodified for t in parts),
+        cached=sum(t.cached for t in parts),
         stale=sum(t.stale for t in parts),
         retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
         dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
+        refused=dict(sum((Counter(t.refused) for t in parts), Counter())),
+        refused_by=_sum_texts(t.refused_by for t in parts),
         statuses=dict(sum((Counter(t.statuses) for t in parts), Counter())),
         latency=histogram.merge(t.latency for t in parts),
         seeded=_sum_seeded(t.seeded for t in parts),
-        troubles=troubles,
+        troubles=_sum_texts(t.troubles for t in parts),
     )
 
 
@@ -124,6 +138,14 @@ def _sum_seeded(events: Iterable[Seeded]) -> Seeded:
     )
 
 
-def _count_trouble(troubles: dict[str, int], message: str, times: int) -> None:
-    if message in troubles or len(troubles) < TROUBLES_KEPT:
-        troubles[message] = troubles.get(message, 0) + times
+def _sum_texts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    summed: dict[str, int] = {}
+    for part in counts:
+        for text, times in part.copy().items():
+            _count_text(summed, text, times)
+    return summed
+
+
+def _count_text(counts: dict[str, int], text: str, times: int) -> None:
+    if text in counts or len(counts) < TEXTS_KEPT:
+        counts[text] = counts.get(text, 0) + times

@@ -81,6 +81,16 @@ class Page(Queries):
         return self.response.body
 
     @property
+    def not_modified(self) -> bool:
+        """Whether the server said that the page is as the cache has it; `body` is the cache's."""
+        return self.response.not_modified
+
+    @property
+    def from_cache(self) -> bool:
+        """Whether `body` is the cache's, be it that the server was asked or not."""
+        return self.response.from_cache
+
+    @property
     def label(self) -> str:
         return self.response.request.label
 

@@ -202,7 +202,8 @@ class Robots:
         if before is not None and not before.failures:
             # Better the rules of yesterday than none (RFC 9309, section 2.4).
             return Entry(before, max(LONGEST_WAIT, answer.seconds))
-        failures, waited = (before.failures, before.waited) if before is not None else (0, 0.0)
+        goes_on = before is not None and not before.given_up
+        failures, waited = (before.failures, before.waited) if before and goes_on else (0, 0.0)
         waited += monotonic() - began
         left = self._options.patience - waited
         wait = max(min(FIRST_WAIT * 2.0 ** min(failures, 20), LONGEST_WAIT, left), answer.seconds)

@@ -7,7 +7,7 @@ stored as a redirect, and what it leads to as itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import ada_url
@@ -16,7 +16,7 @@ import msgspec
 from silkline.errors import BadUrlError, BlockedError, FetchError, NotCachedError
 from silkline.fetch.cache import rules
 from silkline.fetch.cache.entry import Key, Meta, Stored
-from silkline.fetch.cache.fields import Directives, first
+from silkline.fetch.cache.fields import Directives, Headers, first
 from silkline.fetch.cache.store import CacheStore
 from silkline.fetch.target import origin, wire_url
 from silkline.protocols import CallNext
@@ -39,7 +39,6 @@ class HttpCache:
         validators where there are some. "offline": what is stored is served whatever its age, and nothing is
         fetched: a request that is not in the store raises NotCachedError.
     sent: header fields that the engine adds to every request, for Vary.
-    unseen: fields that middleware further in may add, so that Vary cannot be judged by them.
     clock: Unix seconds.
     """
 
@@ -50,13 +49,11 @@ class HttpCache:
         clock: Callable[[], float],
         *,
         sent: Mapping[str, str] | None = None,
-        unseen: Collection[str] = (),
     ) -> None:
         self._store = store
         self._mode = mode
         self._clock = clock
         self._sent = {name.lower(): value for name, value in (sent or {}).items()}
-        self._unseen = frozenset(unseen)
 
     async def __call__(self, request: Request, call_next: CallNext) -> Response:
         """Raises NotCachedError, CacheError, and what `call_next` raises."""
@@ -73,9 +70,9 @@ class HttpCache:
         found = [stored for stored in await self._store.find(key.url, key.owner) if self._is_usable(stored)]
         if self._mode == "offline":
             return self._replayed(request, found, fields)
-        stored, sure = self._chosen(found, fields)
+        stored = _chosen(found, fields)
         asked = rules.request_directives(fields)
-        if stored is not None and sure and self._may_serve(request, stored.meta, asked):
+        if stored is not None and self._may_serve(request, stored.meta, asked):
             served = self._served(request, stored)
             if served is not None:
                 return served
@@ -88,15 +85,6 @@ class HttpCache:
 
     def _is_usable(self, stored: Stored) -> bool:
         return self._mode == "offline" or not stored.meta.replay_only
-
-    def _chosen(self, found: Sequence[Stored], fields: rules.RequestFields) -> tuple[Stored | None, bool]:
-        """The stored response for this request, and whether it surely is (RFC 9111, section 4.1)."""
-        latest_first = sorted(found, key=lambda stored: rules.date_of(stored.meta), reverse=True)
-        for unseen, sure in ((self._unseen, True), (frozenset[str](), False)):
-            for stored in latest_first:
-                if rules.selects(stored.meta, fields, unseen):
-                    return stored, sure
-        return None, False
 
     def _may_serve(self, request: Request, meta: Meta, asked: Directives) -> bool:
         if self._mode == "revalidate" or (request.retry_count and meta.status in RETRIED):
@@ -121,7 +109,7 @@ class HttpCache:
         )
 
     def _replayed(self, request: Request, found: Sequence[Stored], fields: rules.RequestFields) -> Response:
-        stored, _ = self._chosen(found, fields)
+        stored = _chosen(found, fields)
         if stored is None and found:
             stored = found[0]
         response = self._served(request, stored) if stored is not None else None
@@ -173,7 +161,7 @@ class HttpCache:
             response,
             url=request.url,
             status=meta.status,
-            headers=meta.headers,
+            headers=_without_old_cookies(meta.headers, response.headers),
             body=body,
             request=request,
             not_modified=True,
@@ -216,6 +204,19 @@ class Exchange(msgspec.Struct, frozen=True):
     key: Key
     fields: rules.RequestFields
     asked: Directives
+
+
+def _chosen(found: Sequence[Stored], fields: rules.RequestFields) -> Stored | None:
+    """The stored response for this request; of several the latest (RFC 9111, section 4.1)."""
+    latest_first = sorted(found, key=lambda stored: rules.date_of(stored.meta), reverse=True)
+    return next((stored for stored in latest_first if rules.selects(stored.meta, fields)), None)
+
+
+def _without_old_cookies(headers: Headers, of_the_304: Headers) -> Headers:
+    """Cookies that were set when the response was stored are not set again by a 304 that sets none."""
+    if first(of_the_304, b"set-cookie") is not None:
+        return headers
+    return tuple(pair for pair in headers if pair[0].lower() != b"set-cookie")
 
 
 def _with_headers(request: Request, headers: Mapping[str, str]) -> Request:

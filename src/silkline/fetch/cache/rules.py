@@ -5,7 +5,7 @@ Nothing here asks for the time or touches a store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -104,16 +104,9 @@ def varied_fields(headers: Headers, fields: RequestFields) -> tuple[tuple[str, s
     return tuple((name, _plain(fields.get(name))) for name in sorted(set(tokens(values(headers, b"vary")))))
 
 
-def selects(meta: Meta, fields: RequestFields, unseen: Iterable[str] = ()) -> bool:
-    """Whether a stored response is one for this request (RFC 9111, section 4.1).
-
-    unseen: fields that others may add to the request after the cache has seen it; a response that depends
-    on one of them is never surely the right one.
-    """
-    return all(
-        name != "*" and name not in unseen and _plain(fields.get(name)) == value
-        for name, value in meta.varied
-    )
+def selects(meta: Meta, fields: RequestFields) -> bool:
+    """Whether a stored response is one for this request (RFC 9111, section 4.1)."""
+    return all(name != "*" and _plain(fields.get(name)) == value for name, value in meta.varied)
 
 
 def _plain(value: str | None) -> str | None:

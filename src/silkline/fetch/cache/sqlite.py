@@ -87,7 +87,7 @@ class SqliteCache:
 
     async def find(self, url: bytes, owner: bytes) -> Sequence[Stored]:
         while url in self._unwritten and self._draining is not None:
-            await self._draining  # what was written before is found
+            await asyncio.wait([self._draining])  # what was written before is found
         self._check()
         try:
             found = await self._run(lambda: self._find(url, owner))
@@ -112,7 +112,7 @@ class SqliteCache:
         self._pending_bytes += len(body)
         self._write(key.url, prepare)
         if self._pending_bytes > _MOST_PENDING and self._draining is not None:
-            await self._draining
+            await asyncio.wait([self._draining])
 
     async def refresh(self, stored: Stored, meta: Meta) -> None:
         described = packed_meta(meta)
@@ -131,7 +131,7 @@ class SqliteCache:
         try:
             self._start()
             while self._draining is not None:
-                await self._draining
+                await asyncio.wait([self._draining])
             await self._run(self._connection.close)
         finally:
             thread, self._thread = self._thread, None

@@ -18,6 +18,7 @@ def cookie_hop(sessions: Sessions, clock: Clock = time.time) -> Middleware:
     """A middleware around each hop that sends and stores the cookies of the request's session.
 
     A Cookie header of the request's own goes first; cookies of the jar with the same name are left out.
+    What a cache gives without asking sets no cookies: it has done so when it came.
     """
 
     async def hop(request: Request, call_next: CallNext) -> Response:
@@ -29,7 +30,7 @@ def cookie_hop(sessions: Sessions, clock: Clock = time.time) -> Middleware:
         lines = [
             value for name, value in response.headers if len(name) == 10 and name.lower() == b"set-cookie"
         ]
-        if lines:
+        if lines and (response.not_modified or not response.from_cache):
             version = jar.version
             jar.take(lines, place_of(wire_url(response.url)), clock())
             if jar.version != version:

@@ -1,0 +1,29 @@
+"""The robots.txt of a crawl, as the settings say."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+
+from silkline.config import Settings
+from silkline.fetch.retry_after import retry_after_seconds
+from silkline.politeness.robots import Robots, RobotsOptions
+from silkline.politeness.robots_txt import product_token
+from silkline.protocols import Frontier, Hook
+
+
+def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: AsyncExitStack) -> Robots | None:
+    """What reads and keeps robots.txt, closed by `opened`; None where it is not to be obeyed."""
+    if not settings.robots:
+        return None
+    options = RobotsOptions(
+        agent=settings.robots_agent or product_token(settings.user_agent),
+        delay=settings.delay,
+        max_delay=settings.max_delay,
+        patience=settings.robots_patience,
+    )
+    robots = Robots(
+        frontier, options, tell=tell, retry_after=lambda value: retry_after_seconds(value, time.time())
+    )
+    opened.push_async_callback(robots.close)
+    return robots
