@@ -109,6 +109,8 @@ class RedisFrontier:
         return Added(added, len(requests) - added)
 
     async def lease(self, count: int) -> LeaseBatch:
+        if self._unsure:
+            await self._give_back_unknown()
         batch, inbox = await self._lease(count)
         if inbox and await self._inbox.drain() and len(batch.leases) < count:
             more, _ = await self._lease(count - len(batch.leases))
@@ -265,13 +267,20 @@ class RedisFrontier:
     async def _ask(self, partition: Partition, count: int) -> list[Any]:
         """The reply of `lease`; the leases in it are ours from now on."""
         asked = self._local()
-        before, self._unsure = self._unsure, True
+        resent, self._unsure = self._link.resent, True
         reply = await partition.lease(count, self._job.options.max_pages)
-        self._unsure = before
+        self._unsure = self._link.resent != resent
         for i in range(7, len(reply), 5):
             safe = asked + float(reply[i + 2]) + self._job.options.lease_seconds
             self._held[int(reply[i])] = (reply[i + 3].decode(), safe)
         return reply
+
+    async def _give_back_unknown(self) -> None:
+        """A reply of `lease` was lost: what it gave would count as delivered, and wait until it expires."""
+        keep = {str(token): True for token in self._held}
+        for partition in self._job.partitions:
+            await partition.release([], everything=True, keep=keep)
+        self._unsure = False
 
     async def _surely_finished(self) -> bool:
         """A commit adds links to another partition before it ends its lease, so that partitions read one

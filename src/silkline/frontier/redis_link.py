@@ -136,6 +136,8 @@ class RedisLink:
         self.url = url
         self.say: Say = lambda line: None
         self._client: Any = None
+        self.resent = 0
+        """How often a command was sent again, whose first sending may have worked."""
         self._away_since: float | None = None
         self._leaving = False
 
@@ -199,8 +201,9 @@ class RedisLink:
                 if self._away_since is None:
                     self._away_since = monotonic()
                     self.say(f"Redis at {address_of(self.url)} is away ({reason}); waiting for it")
-                await asyncio.sleep(min(MAX_PAUSE, 0.1 * 2**tries) * (0.5 + random.random()))
+                await asyncio.sleep(min(MAX_PAUSE, 0.05 * 2**tries) * (0.5 + random.random()))
                 tries += 1
+                self.resent += 1
             else:
                 if self._away_since is not None:
                     seconds = monotonic() - self._away_since

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from redis import exceptions
@@ -44,11 +43,11 @@ class News:
     async def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        task, self._task = self._task, None
+        while task is not None and not task.done():
+            # More than once: a client that is just connecting may take a cancellation for a timeout.
+            task.cancel()
+            await asyncio.wait([task], timeout=0.2)
 
     def fed(self) -> None:
         """A question brought something."""

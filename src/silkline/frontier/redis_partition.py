@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -135,8 +135,11 @@ class Partition:
         seconds = self.options.lease_seconds if renew else None
         return {int(token) for token in await self.call("check", held=held, lease_seconds=seconds)}
 
-    async def release(self, held: HostTokens, *, everything: bool = False) -> None:
-        await self.call("release", held=held, worker=self._worker, all=everything)
+    async def release(
+        self, held: HostTokens, *, everything: bool = False, keep: Mapping[str, bool] | None = None
+    ) -> None:
+        """everything: all that the worker holds, but for the tokens in `keep`."""
+        await self.call("release", held=held, worker=self._worker, all=everything, keep=keep)
 
     async def take_out(self, letters: Sequence[Letter], *, again: bool) -> int:
         """Remove dead letters from their list; with `again` they are waiting. Returns how many there were."""

@@ -1,6 +1,7 @@
 -- needs: hosts, requests
 -- Give back leases that were not started. call.held {{host, {token, ...}}, ...}.
--- call.all: everything of call.worker, too, which finds leases whose reply never arrived.
+-- call.all: everything of call.worker, too, but for the tokens in call.keep: finds leases whose reply never
+-- arrived.
 local function give_back(key, tokens)
     local h = host(key)
     end_leases(h, tokens, function(request)
