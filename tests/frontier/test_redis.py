@@ -354,7 +354,7 @@ class TestInbox:
 
 async def _subscribed(client: redis.Redis, job: str, count: int) -> None:
     async with asyncio.timeout(20):
-        while dict(client.pubsub_numsub(f"{job}:news"))[f"{job}:news"] < count:
+        while dict(client.pubsub_numsub(f"{job}:news"))[f"{job}:news"] < count:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
