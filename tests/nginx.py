@@ -30,6 +30,10 @@ class Nginx(NamedTuple):
         lines = (line.split(" ", 2) for line in self.log.read_text().splitlines())
         return [Sent(int(status), int(size), path) for status, size, path in lines]
 
+    def pages(self) -> list[Sent]:
+        """Without robots.txt."""
+        return [sent for sent in self.sent() if sent.path != "/robots.txt"]
+
     def forget(self) -> None:
         os.truncate(self.log, 0)
 

@@ -158,7 +158,7 @@ def test_the_cache_example_transfers_only_what_has_changed(tmp_path: Path) -> No
             )
             assert done.returncode == 0, done.stderr
             (root / "b.html").write_text("<title>New</title>")
-        assert sorted((sent.path, sent.status) for sent in server.sent()) == [
+        assert sorted((sent.path, sent.status) for sent in server.pages()) == [
             ("/", 304),
             ("/a.html", 304),
             ("/b.html", 200),

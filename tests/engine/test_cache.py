@@ -66,8 +66,8 @@ def test_a_second_crawl_transfers_no_page_that_has_not_changed(site: Nginx, tmp_
     assert {item["h1"] for item in items if item["unmodified"]} == {
         f"Page {number}" for number in range(PAGES) if number != 7
     }
-    assert Counter(sent.status for sent in site.sent()) == {304: PAGES - 1, 200: 1}
-    assert [sent.path for sent in site.sent() if sent.size] == ["/7.html"]
+    assert Counter(sent.status for sent in site.pages()) == {304: PAGES - 1, 200: 1}
+    assert [sent.path for sent in site.pages() if sent.size] == ["/7.html"]
     assert "  cache     29 pages came unmodified, 0 without asking" in lines(second)
 
 
@@ -77,7 +77,7 @@ def test_fresh_pages_are_not_even_asked_for(site: Nginx, tmp_path: Path) -> None
         os.utime(tmp_path / "root" / f"{number}.html", (1_600_000_000, 1_600_000_000))
     crawl(site, tmp_path, cache="on")
     report, items = crawl(site, tmp_path, cache="on")
-    assert (report.pages, report.cached, site.sent()) == (PAGES, PAGES, [])
+    assert (report.pages, report.cached, site.pages()) == (PAGES, PAGES, [])
     assert all(item["cached"] and not item["unmodified"] for item in items)
 
 

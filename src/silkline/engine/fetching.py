@@ -14,7 +14,9 @@ from silkline.config import Settings
 from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
 from silkline.fetch.cache.middleware import HttpCache
+from silkline.fetch.cache.redis import RedisCache
 from silkline.fetch.cache.sqlite import SqliteCache
+from silkline.fetch.cache.store import CacheStore
 from silkline.fetch.cookies.hop import cookie_hop
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.decode import ACCEPT_ENCODING
@@ -105,19 +107,34 @@ def identity_of(settings: Settings) -> Identity:
 
 
 async def opened_cache(settings: Settings, opened: AsyncExitStack) -> HttpCache:
-    """The cache, beside the job's frontier.
+    """The cache, beside the job's frontier; it outlives `--fresh`.
 
-    Raises ConfigError for a file that cannot be used.
+    Raises ConfigError for a place that cannot be used, FrontierError for a server that does not answer.
     """
-    beside = store_file(settings.frontier_url) or Path(".silkline", f"{settings.job}.db")
-    path = beside.with_name(beside.name.removesuffix(".db") + ".cache")
-    store = SqliteCache(path, settings.cache_size)
+    store = await opened_store(settings, opened)
     await store.open()
     opened.push_async_callback(store.close)
     user_agent = options_of(settings).user_agent or USER_AGENT
     sent = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
     assert settings.cache != "off"
     return HttpCache(store, settings.cache, time.time, sent=sent)
+
+
+async def opened_store(settings: Settings, opened: AsyncExitStack) -> CacheStore:
+    """In the frontier's Redis, or in a file beside the frontier's."""
+    scheme = settings.frontier_url.partition("://")[0]
+    if scheme.startswith(("redis", "unix")):
+        from silkline.frontier.redis_link import RedisLink
+        from silkline.frontier.redis_partition import prefix_of
+
+        link = RedisLink(settings.frontier_url)
+        opened.push_async_callback(link.close)
+        await link.open()
+        prefix = prefix_of(settings.job, 0, clustered=scheme.endswith("+cluster"))
+        return RedisCache(link.command, prefix, settings.cache_size)
+    beside = store_file(settings.frontier_url) or Path(".silkline", f"{settings.job}.db")
+    path = beside.with_name(beside.name.removesuffix(".db") + ".cache")
+    return SqliteCache(path, settings.cache_size)
 
 
 def guard_of(settings: Settings, named: NamedHosts) -> Guard | None:

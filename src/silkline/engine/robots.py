@@ -13,8 +13,8 @@ from silkline.protocols import Frontier, Hook
 
 
 def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: AsyncExitStack) -> Robots | None:
-    """What reads and keeps robots.txt, closed by `opened`; None where it is not to be obeyed."""
-    if not settings.robots:
+    """What reads and keeps robots.txt, closed by `opened`; None where it is not to be obeyed, or nobody asked."""
+    if not settings.robots or settings.cache == "offline":
         return None
     options = RobotsOptions(
         agent=settings.robots_agent or product_token(settings.user_agent),

@@ -68,8 +68,16 @@ def options_in(url: str, job: str) -> FrontierOptions | None:
     )
 
 
-def remove(url: str, job: str, progress: Callable[[int], None] = lambda count: None) -> int:
+def remove(
+    url: str,
+    job: str,
+    progress: Callable[[int], None] = lambda count: None,
+    *,
+    keep_cache: bool = False,
+) -> int:
     """Remove every key of the job and no other. Returns how many there were.
+
+    keep_cache: all but its HTTP cache, which a fresh start is to find again.
 
     Workers that still run stop with an error: their job is gone, not finished.
     """
@@ -84,7 +92,8 @@ def remove(url: str, job: str, progress: Callable[[int], None] = lambda count: N
         for prefix in prefixes:
             keys: list[bytes] = []
             for key in client.scan_iter(match=_glob(prefix) + "*", count=AT_ONCE):
-                if OWN.fullmatch(key[len(prefix) :].decode("utf-8", "replace")):
+                name = key[len(prefix) :].decode("utf-8", "replace")
+                if OWN.fullmatch(name) and not (keep_cache and name.startswith("cache:")):
                     keys.append(key)
                 if len(keys) >= AT_ONCE:
                     removed += _unlink(client, keys, clustered=clustered)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conformance import Case, cases, check
+from tests.fetch.cache.conftest import OpenStore
 from tests.fetch.cache.origin import (
     Clock,
     Fields,
@@ -22,7 +21,7 @@ from tests.fetch.cache.origin import (
 
 from silkline.errors import FetchError
 from silkline.fetch.cache.middleware import HttpCache
-from silkline.fetch.cache.sqlite import SqliteCache
+from silkline.fetch.cache.store import CacheStore
 from silkline.fetch.middleware import compose
 from silkline.protocols import CallNext
 from silkline.request import Request
@@ -32,11 +31,8 @@ DATES = ("date", "expires", "last-modified", "if-modified-since")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteCache]:
-    opened = SqliteCache(tmp_path / "cache.db", 100_000_000)
-    await opened.open()
-    yield opened
-    await opened.close()
+async def store(open_store: OpenStore) -> CacheStore:
+    return await open_store()
 
 
 # http-tests/cache-tests.
@@ -45,7 +41,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteCache]:
 class Steps:
     """One case of cache_tests.json, driven through the middleware."""
 
-    def __init__(self, case: Case, store: SqliteCache) -> None:
+    def __init__(self, case: Case, store: CacheStore) -> None:
         self.case = case
         self.clock = Clock()
         self.origin = Origin(lambda request: self.answer(request))
@@ -159,7 +155,7 @@ ARGUED_STEPS = {
 """No miss is of the level "required"."""
 
 
-async def test_cache_tests(store: SqliteCache) -> None:
+async def test_cache_tests(store: CacheStore) -> None:
     faults = {case["id"]: await Steps(case, store).run() for case in cases("http-cache/cache_tests")}
     counted = [
         case
@@ -191,7 +187,7 @@ def request_of(described: dict[str, Any], url: str, method: str | None = None) -
 class Situation:
     """One case of cases.json: something is stored, something is asked."""
 
-    def __init__(self, case: Case, store: SqliteCache) -> None:
+    def __init__(self, case: Case, store: CacheStore) -> None:
         self.case = case
         self.store = store
         self.clock = Clock()
@@ -303,6 +299,6 @@ ARGUED_CASES = {
 """No miss is of the level "must" or "should"."""
 
 
-async def test_cases_of_the_rfcs(store: SqliteCache) -> None:
+async def test_cases_of_the_rfcs(store: CacheStore) -> None:
     faults = {case["id"]: await Situation(case, store).run() for case in cases("http-cache/cases")}
     check(cases("http-cache/cases"), lambda case: case["id"], lambda case: faults[case["id"]], ARGUED_CASES)

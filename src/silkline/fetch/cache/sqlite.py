@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from silkline.errors import CacheError, ConfigError
 from silkline.fetch.cache.entry import Key, Meta, Stored, packed_body, packed_meta, unpacked_meta
-from silkline.fetch.cache.store import LARGEST, VARIANTS, new_id
+from silkline.fetch.cache.store import LARGEST, SLACK, VARIANTS, new_id
 
 FORMAT = 1
 """PRAGMA user_version of the file."""
@@ -28,8 +28,6 @@ FORMAT = 1
 _BUSY_SECONDS = 60.0
 _OVERHEAD = 200
 """Bytes that a row takes beside its metadata and body."""
-_SLACK = 0.9
-"""What is left of the limit once there was too much: so not every write has to make room."""
 _MOST_PENDING = 16_777_216
 """Bytes of bodies that may wait to be written."""
 
@@ -218,14 +216,14 @@ class SqliteCache:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        if self._unchecked > self._limit * (1 - _SLACK) / 4:
+        if self._unchecked > self._limit * (1 - SLACK) / 4:
             self._make_room()
 
     def _make_room(self) -> None:
         self._unchecked = 0
         (size,) = self._connection.execute(_SIZE).fetchone()
         if size > self._limit:
-            self._connection.execute(_EVICT, (size - self._limit * _SLACK,))
+            self._connection.execute(_EVICT, (size - self._limit * SLACK,))
 
 
 def _place(stored: Stored) -> tuple[bytes, ...]:

@@ -15,6 +15,10 @@ LARGEST = 8
 """A response may take an eighth of the cache; larger ones are not kept."""
 
 
+SLACK = 0.9
+"""What is left of the limit once there was too much: so not every write has to make room."""
+
+
 class CacheStore(Protocol):
     """Keeps responses, bounded in size: what was used longest ago goes first. Several processes may share it.
 
