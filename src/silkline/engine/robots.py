@@ -13,7 +13,7 @@ from silkline.protocols import Frontier, Hook
 
 
 def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: AsyncExitStack) -> Robots | None:
-    """What reads and keeps robots.txt, closed by `opened`; None where it is not to be obeyed, or nobody asked."""
+    """What keeps robots.txt, closed by `opened`; None where it is not obeyed or nothing is fetched."""
     if not settings.robots or settings.cache == "offline":
         return None
     options = RobotsOptions(
