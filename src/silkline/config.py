@@ -17,6 +17,10 @@ LogLevel = Annotated[
     Meta(description="debug, info, warning or error", extra={"form": "word"}),
 ]
 Flag = Annotated[bool, Meta(description="true or false", extra={"form": "word"})]
+Engine = Annotated[Literal["http", "curl"], Meta(description="http or curl", extra={"form": "word"})]
+HttpVersion = Annotated[
+    Literal["auto", "1.1", "2", "3"], Meta(description="auto, 1.1, 2 or 3", extra={"form": "word"})
+]
 Name = Annotated[
     str,
     Meta(
@@ -166,7 +170,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: visits at once in one process.
     per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
         bloom_error, keep_done_urls: see FrontierOptions; max_deliveries None means retries + 10.
+    fetcher: the engine, "http" (aiohttp) or "curl" (libcurl, needs the extra `curl`).
+    http_version: "auto" lets engine and server choose; "3" tries HTTP/3 first. 2 and 3 need the engine curl.
     timeout: seconds for one whole fetch, redirects included.
+    connect_timeout: seconds for one connection: resolving the name, TCP and TLS together.
+    read_timeout: seconds until all headers are there, and again for each further piece of the body.
+    min_speed: bytes per second; a body that stays slower for 30 seconds is given up. 0 for no limit.
+    connections: open at once in one process; None for 300, or twice the concurrency where that is more.
+    max_headers: bytes of one response's headers.
+    insecure: accept any TLS certificate.
+    ca_file: PEM file with the certificates to trust in place of the system's.
     visit_timeout: seconds for a whole visit, fetch and handler.
     retries: visits after the first one, for errors that are worth it.
     max_depth: links from a seed; None for no limit.
@@ -204,7 +217,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Workers = 64
     per_host: Workers = 8
     delay: Seconds = 0.0
-    timeout: SomeSeconds = 30.0
+    fetcher: Engine = "http"
+    http_version: HttpVersion = "auto"
+    timeout: SomeSeconds = 60.0
+    connect_timeout: SomeSeconds = 10.0
+    read_timeout: SomeSeconds = 30.0
+    min_speed: CountOrZero = 100
+    connections: Count | None = None
+    max_headers: Size = 65_536
+    insecure: Flag = False
+    ca_file: Line = ""
     visit_timeout: SomeSeconds = 300.0
     retries: CountOrZero = 3
     max_pages: Count | None = None

@@ -105,7 +105,8 @@ class TlsError(FetchError):
 
 
 class FetchTimeout(FetchError):
-    """A time limit ran out. `phase` is "connect", "read" or "total"."""
+    """A time limit ran out. `phase` is what was waited for: "dns", "connect", "tls", "first_byte" (the
+    headers), "read" (more of the body), "speed" (the body came too slowly) or "total"."""
 
     cause = "timeout"
 

@@ -1,13 +1,23 @@
-"""How the settings of identity become headers, and what is refused before anything starts."""
+"""What a crawl fetches with, as the settings say, and what is refused before anything starts."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from silkline import Crawler
+from silkline.config import FrontierOptions, Settings
+from silkline.engine.fetching import check_settings, fetcher_for, options_of
+from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
+from silkline.fetch.cookies.sessions import Sessions
+from silkline.fetch.curl import CurlFetcher
+from silkline.fetch.http import HttpFetcher
+from silkline.frontier.memory import MemoryFrontier
 from silkline.resolve import settings_from, shown
 
 
@@ -64,3 +74,44 @@ def test_no_secret_is_quoted_or_shown() -> None:
     assert "sesame" not in str(error.value)
     settings = settings_from({"auth": ["https://h.example bearer sesame", "h.example basic a:sesame b"]}, "")
     assert shown("auth", settings) == "https://h.example bearer ***, h.example basic ***"
+
+
+@pytest.mark.parametrize("name", ["http", "curl"])
+async def test_the_settings_choose_the_engine_and_its_limits(name: Any) -> None:
+    async with AsyncExitStack() as opened:
+        settings = Settings(fetcher=name, connect_timeout=3, max_headers=1_000, insecure=True)
+        fetcher = await fetcher_for(
+            settings, opened, NamedHosts(MemoryFrontier(FrontierOptions())), Sessions()
+        )
+    assert type(fetcher) is {"http": HttpFetcher, "curl": CurlFetcher}[name]
+    options = options_of(settings)
+    assert (options.connect_timeout, options.max_headers, options.verify) == (3, 1_000, False)
+
+
+def test_connections_are_at_least_300_and_enough_for_the_concurrency() -> None:
+    assert options_of(Settings()).limit == 300
+    assert options_of(Settings(concurrency=1_000)).limit == 2_000
+    assert options_of(Settings(concurrency=1_000, connections=50)).limit == 50
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_version_that_the_engine_does_not_speak_is_refused(version: Any) -> None:
+    with pytest.raises(ConfigError, match="--fetcher curl"):
+        check_settings(Settings(http_version=version))
+    check_settings(Settings(http_version=version, fetcher="curl"))
+
+
+def test_an_engine_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "silkline.fetch.curl", raising=False)
+    monkeypatch.setitem(sys.modules, "pycurl", None)
+    with pytest.raises(ConfigError, match=r"pip install 'silkline\[curl\]'"):
+        check_settings(Settings(fetcher="curl"))
+
+
+def test_a_ca_file_that_is_none_is_refused_before_the_crawl(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    with pytest.raises(ConfigError, match=r"ca_file: .*No such file"):
+        check_settings(Settings(ca_file=str(path)))
+    path.write_text("nonsense")
+    with pytest.raises(ConfigError, match="ca_file"):
+        check_settings(Settings(ca_file=str(path)))

@@ -10,6 +10,7 @@ import pytest
 from raw_server import RawServer, Script, Serve
 from site_of_pages import Engine, MockSite, OpenSite, Pages, ServedSite, Site
 
+from silkline.fetch.curl import CurlFetcher
 from silkline.fetch.http import HttpFetcher
 from silkline.fetch.options import FetchOptions
 from silkline.protocols import Guard, Middleware
@@ -36,7 +37,11 @@ def http(hops: Sequence[Middleware] = (), guard: Guard | None = None, **options:
     return HttpFetcher(FetchOptions(**options), hops=hops, guard=guard)
 
 
-ENGINES: dict[str, Engine] = {"http": http}
+def curl(hops: Sequence[Middleware] = (), guard: Guard | None = None, **options: Any) -> CurlFetcher:
+    return CurlFetcher(FetchOptions(**options), hops=hops, guard=guard)
+
+
+ENGINES: dict[str, Engine] = {"http": http, "curl": curl}
 """Every fetcher that speaks to the network; the parity suite runs over each."""
 
 

@@ -25,6 +25,7 @@ from silkline.errors import (
     TooLargeError,
 )
 from silkline.request import Request
+from silkline.response import Response
 
 
 async def test_a_refused_connection_is_a_connect_error(engine: Engine) -> None:
@@ -84,9 +85,9 @@ async def test_tls_spoken_to_a_plain_server_is_a_tls_error(engine: Engine) -> No
 
 async def test_every_slowness_ends_in_a_timeout_with_its_phase(serve: Serve, engine: Engine) -> None:
     slow: dict[str, tuple[Script, str]] = {
-        "/no-answer": (then_stall(), "read"),
+        "/no-answer": (then_stall(), "first_byte"),
         "/half-a-body": (then_stall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "read"),
-        "/dripping-headers": (drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.05), "read"),
+        "/dripping-headers": (drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.05), "first_byte"),
         "/dripping-body": (drip(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x", 0.05), "total"),
     }
     server = await serve({target: script for target, (script, _) in slow.items()})
@@ -96,6 +97,45 @@ async def test_every_slowness_ends_in_a_timeout_with_its_phase(serve: Serve, eng
     assert all(isinstance(error, FetchTimeout) for error in errors)
     phases = [error.phase for error in errors if isinstance(error, FetchTimeout)]
     assert phases == [phase for _, phase in slow.values()]
+
+
+async def test_a_body_that_drips_is_given_up(serve: Serve, engine: Engine) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"
+    server = await serve({"/slow": drip(head, b"x", 0.1), "/steady": drip(head, b"x" * 500, 0.1)})
+    fetcher = engine(min_speed=1_000, min_speed_window=1.0)
+    slow, steady = await asyncio.gather(
+        fetcher.fetch(Request(server.url("/slow"))),
+        fetcher.fetch(Request(server.url("/steady"))),
+        return_exceptions=True,
+    )
+    assert isinstance(slow, FetchTimeout)
+    assert slow.phase == "speed"
+    assert isinstance(steady, Response)
+    assert len(steady.body) == 9999
+
+
+async def test_a_server_that_does_not_speak_tls_is_a_timeout_of_tls(engine: Engine) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(FetchTimeout) as caught:
+        await engine(connect_timeout=0.5).fetch(Request(f"https://127.0.0.1:{port}/"))
+    assert caught.value.phase == "tls"
+    server.close()
+
+
+async def test_waiting_for_a_free_connection_is_not_connecting(serve: Serve, engine: Engine) -> None:
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.4)
+        writer.write(answer_of(200, {}, b"at last"))
+
+    server = await serve({"/": slow})
+    fetcher = engine(limit=1, connect_timeout=0.5, timeout=30)
+    fetches = (fetcher.fetch(Request(server.url(f"/?{n}"))) for n in range(4))
+    server.routes |= {f"/?{n}": slow for n in range(4)}
+    assert [response.body for response in await asyncio.gather(*fetches)] == [b"at last"] * 4
 
 
 async def test_a_server_that_never_accepts_is_a_connect_timeout(engine: Engine) -> None:

@@ -20,6 +20,7 @@ from silkline.fetch.cache.store import CacheStore
 from silkline.fetch.cookies.hop import cookie_hop
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.decode import ACCEPT_ENCODING
+from silkline.fetch.engine import Engine
 from silkline.fetch.guard import AddressGuard
 from silkline.fetch.http import HttpFetcher
 from silkline.fetch.identity.agent import headers_for_all, user_agent_of
@@ -28,6 +29,7 @@ from silkline.fetch.identity.browser import Browsers
 from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions, limit_for
+from silkline.fetch.trust import check_trust
 from silkline.frontier.open import store_file
 from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Guard, Middleware
@@ -48,7 +50,7 @@ async def fetcher_for(
     Raises ConfigError for settings that cannot be met here.
     """
     hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
-    fetcher = HttpFetcher(options_of(settings), hops=hops, guard=guard)
+    fetcher = engine_of(settings)(options_of(settings), hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
 
@@ -56,18 +58,45 @@ async def fetcher_for(
 def check_settings(settings: Settings) -> None:
     """Raises ConfigError for what only shows when a fetcher is put together."""
     identity_of(settings)
+    engine_of(settings)
+    check_trust(options_of(settings))
+
+
+def engine_of(settings: Settings) -> type[Engine]:
+    """Raises ConfigError where the engine is not installed, or cannot do what is asked of it."""
+    if settings.fetcher == "http":
+        if settings.http_version in ("2", "3"):
+            raise ConfigError(
+                f"http_version: HTTP/{settings.http_version} needs the engine curl: --fetcher curl"
+            )
+        return HttpFetcher
+    try:
+        from silkline.fetch.curl import CurlFetcher
+    except ImportError as error:
+        raise ConfigError(
+            f"fetcher: curl needs pycurl, which cannot be used ({error}): pip install 'silkline[curl]'"
+        ) from error
+    return CurlFetcher
 
 
 def options_of(settings: Settings) -> FetchOptions:
     return FetchOptions(
         timeout=settings.timeout,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        min_speed=settings.min_speed,
         max_body=settings.max_body,
         max_save=settings.max_save,
         save_timeout=settings.save_timeout,
         files_dir=settings.files_dir,
+        max_headers=settings.max_headers,
         max_redirects=settings.max_redirects,
         follow_refresh=settings.follow_refresh,
-        limit=limit_for(settings.concurrency),
+        limit=limit_for(settings.concurrency, settings.connections),
+        connections=settings.connections,
+        http_version=settings.http_version,
+        verify=not settings.insecure,
+        ca_file=settings.ca_file,
         user_agent=user_agent_of(settings.user_agent, settings.contact),
     )
 

@@ -20,6 +20,7 @@ from silkline.fetch.decode import Body, Sink, decoding
 from silkline.fetch.download import Download, save
 from silkline.fetch.failures import failure
 from silkline.fetch.options import FetchOptions, with_defaults
+from silkline.fetch.pace import Pace
 from silkline.fetch.redirect import location_of
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
@@ -47,6 +48,7 @@ class Client:
         self._connector = connector
         self._max_body = options.max_body
         self._max_headers = options.max_headers
+        self._options = options
         self._headers = CIMultiDict(options.headers)
         self._max_save = options.max_save
         self._files_dir = options.files_dir or None
@@ -154,11 +156,13 @@ class Client:
         protocol = connection.protocol if connection is not None else None
         sink = decoding(codings, body)
         size = 0
+        pace = Pace(perf_counter())
         while data := await response.content.readany():
             self.deadlines.waiting()
             size += len(data)
             if size > limit:
                 raise _too_large(most)
+            pace.check(size, perf_counter(), self._options)
             sink.write(data)
         error = protocol.exception() if protocol is not None else None
         if isinstance(error, OSError):

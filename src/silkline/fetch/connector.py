@@ -127,7 +127,7 @@ class Connector(aiohttp.TCPConnector):
     ) -> Any:
         connection = await super().connect(req, traces, timeout)
         exchange.get().peer = cast(_Protocol, connection.protocol).peer
-        self._deadlines.waiting()
+        self._deadlines.waiting("first_byte")
         return connection
 
     async def _create_connection(

@@ -16,7 +16,7 @@ from silkline.errors import FetchTimeout
 class Deadline:
     """When one fetch is due. It belongs to the task that made it."""
 
-    __slots__ = ("cancelling", "due", "ends", "expired", "task", "total")
+    __slots__ = ("cancelling", "due", "ends", "expired", "phase", "task", "total")
 
     def __init__(self, task: asyncio.Task[object], now: float, total: float) -> None:
         self.task = task
@@ -24,13 +24,15 @@ class Deadline:
         self.total = total
         self.due = self.ends = now + total
         self.expired = False
+        self.phase = "total"
 
 
 class Deadlines:
     """Ends fetches that take longer than `total` seconds, or wait longer than `read` seconds for data.
 
     A task fetches one thing at a time: `start`, then `waiting` whenever it begins to wait for the server's
-    next data and `connecting` whenever it waits for something else, then `stop`. An overdue task is
+    headers ("first_byte") or next data ("read") and `connecting` whenever it waits for something else, then
+    `stop`. An overdue task is
     cancelled, as `asyncio.timeout` does it; `stop` tells that cancellation from one that came from elsewhere.
     """
 
@@ -51,10 +53,11 @@ class Deadlines:
             self._wake_at(deadline.due)
         return deadline
 
-    def waiting(self) -> None:
-        """The current task waits for the server's next data: from now on the read limit runs."""
+    def waiting(self, phase: str = "read") -> None:
+        """The current task waits for the server: from now on the read limit runs."""
         task = asyncio.current_task()
         if task is not None and (deadline := self._running.get(task)) is not None:
+            deadline.phase = phase
             deadline.due = min(deadline.ends, self._loop.time() + self._read)
             if deadline.due < self._wakes:
                 self._wake_at(deadline.due)
@@ -74,7 +77,10 @@ class Deadlines:
         ours_alone = deadline.task.uncancel() <= deadline.cancelling
         if isinstance(error, Exception) or (ours_alone and isinstance(error, asyncio.CancelledError)):
             if deadline.due < deadline.ends:
-                raise FetchTimeout(f"no data from the server for {self._read:g} s", "read") from error
+                what = "data" if deadline.phase == "read" else "answer"
+                raise FetchTimeout(
+                    f"no {what} from the server for {self._read:g} s", deadline.phase
+                ) from error
             raise FetchTimeout(f"no complete answer within {deadline.total:g} s", "total") from error
 
     def close(self) -> None:

@@ -28,8 +28,12 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_redirects: redirects followed in one fetch.
     follow_refresh: whether pages that refresh to another URL at once are left for it.
     limit: connections in use at once; as many again may be idle.
+    connections: the number that `limit` has whatever becomes of the concurrency; None for none.
     user_agent: the User-Agent header; "" for one that names silkline.
     verify: whether TLS certificates are checked.
+    ca_file: PEM file of the certificates that are trusted; "" for those of the system.
+    http_version: "auto" (HTTP/2 over TLS where engine and server have it), "1.1", "2" or "3".
+    min_speed: bytes per second of a body that are too few when they stay so for min_speed_window seconds.
     """
 
     timeout: float = 60.0
@@ -43,8 +47,13 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_redirects: int = 10
     follow_refresh: bool = False
     limit: int = 300
+    connections: int | None = None
     user_agent: str = ""
     verify: bool = True
+    ca_file: str = ""
+    http_version: str = "auto"
+    min_speed: float = 100.0
+    min_speed_window: float = 30.0
 
     @property
     def headers(self) -> dict[str, str]:
@@ -63,6 +72,9 @@ def with_defaults(headers: Mapping[str, str], defaults: Mapping[str, str]) -> di
     return {**missing, **headers}
 
 
-def limit_for(visits: int) -> int:
-    """Connections for so many visits at once: those that hang have stand-ins, see engine/visitors.py."""
-    return 2 * visits
+def limit_for(visits: int, connections: int | None = None) -> int:
+    """Connections for so many visits at once, unless their number is fixed.
+
+    Visits that hang have stand-ins, see engine/visitors.py.
+    """
+    return connections or max(300, 2 * visits)

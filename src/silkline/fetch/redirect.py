@@ -59,7 +59,8 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
     """
     response = await hop(request)
     if not refresh and location_of(response.status, response.headers) is None:
-        return response
+        # What middleware around the hop added, such as cookies, is no part of the request.
+        return response if response.request is request else msgspec.structs.replace(response, request=request)
     current = request
     history: list[str] = []
     spent: list[Timings] = []
