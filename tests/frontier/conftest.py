@@ -36,6 +36,7 @@ BACKENDS: dict[str, MakeFrontier] = {
     "sqlite": lambda directory, options, clock: SqliteFrontier(directory / "job.db", options, clock=clock),
     "valkey": on_server(servers.valkey_url),
     "redis": on_server(servers.redis_url),
+    "cluster": on_server(servers.cluster_url),
 }
 
 

@@ -471,13 +471,20 @@ class TestDedup:
             assert client.keys(f"{job}:seen:2:*")
 
 
+@pytest.fixture(params=[servers.valkey_url, servers.cluster_url], ids=["one server", "cluster"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.param())
+
+
 class TestPartitions:
-    async def test_hosts_are_spread_and_the_whole_is_one_job(self, job: str, client: redis.Redis) -> None:
-        async with opened(job, partitions=4) as frontier:
+    async def test_hosts_are_spread_and_the_whole_is_one_job(self, job: str, url: str) -> None:
+        async with opened(job, url, partitions=4) as frontier:
             hosts = [f"h{n}" for n in range(20)]
             for host in hosts:
                 await frontier.add(pages(host, 3))
-            assert len(client.keys(f"{job}:p*:meta")) == 3
+            sizes = [await partition.call("stats") for partition in frontier._job.partitions]
+            assert len(sizes) == 4
+            assert sum(size[0] > 0 for size in sizes) > 1
             seen: set[str] = set()
             deliver = Counting()
             while not (batch := await frontier.lease(7)).finished:
@@ -489,6 +496,8 @@ class TestPartitions:
             assert len(seen) == 64
             assert await frontier.stats() == Stats(done=64)
             assert await frontier.positions() == {"out": "64"}
+        assert remove(url, job) > 8
+        assert not exists(url, job)
 
     async def test_links_to_other_partitions_come_in_before_the_lease_ends(self, job: str) -> None:
         async with opened(job, partitions=3) as frontier:

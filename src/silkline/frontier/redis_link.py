@@ -191,7 +191,7 @@ class RedisLink:
         while True:
             try:
                 reply = await send()
-            except (exceptions.RedisError, OSError) as error:
+            except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
                 reason = passing(error, address_of(self.url))
                 if self._leaving:
                     raise FrontierError(
@@ -241,7 +241,12 @@ def passing(error: Exception, address: str) -> str:
     raise FrontierError(f"Redis at {address}: {text}") from error
 
 
-_UNREACHABLE = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError)
+_UNREACHABLE = (
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.ClusterError,
+    exceptions.RedisClusterException,
+)
 _PASSING = (
     exceptions.BusyLoadingError,
     exceptions.ReadOnlyError,

@@ -131,5 +131,5 @@ def _client(url: str) -> Iterator[Any]:
             yield client
         finally:
             client.close()
-    except (exceptions.RedisError, OSError) as error:
+    except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
         raise FrontierError(f"Redis at {address} cannot be asked: {passing(error, address)}") from error

@@ -65,7 +65,7 @@ class News:
         while True:
             try:
                 await self._hear()
-            except (exceptions.RedisError, OSError):
+            except (exceptions.RedisError, exceptions.RedisClusterException, OSError):
                 # Nothing is lost: until it is back, an idle worker asks by the clock.
                 await asyncio.sleep(random.uniform(0.5, 1.5))
 

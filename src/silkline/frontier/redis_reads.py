@@ -240,5 +240,5 @@ async def persistence(link: RedisLink) -> tuple[str, ...]:
 
 
 async def _config(link: RedisLink, name: str) -> str:
-    reply = await link.command("CONFIG", "GET", name)
+    reply = await link.command("CONFIG GET", name)
     return text_of(reply).get(name, "")
