@@ -97,6 +97,7 @@ class Robots:
         self._retry_after = retry_after
         self._memory = Memory()
         self._flights: dict[str, _Flight] = {}
+        self._admitted = ""
         self._fetch: CallNext
         self._slow_down: SlowDown
 
@@ -121,16 +122,17 @@ class Robots:
             if flight.passed:
                 raise Postponed(f"{entry.known.source} asks for a delay")
             flight.passed = True
-        entry.admitted = request.url
+        self._admitted = request.url
 
     async def hop(self, request: Request, call_next: CallNext) -> Response:
         """Middleware around each hop: where a redirect leads needs leave, too."""
-        if not _reading.get():
+        # The first hop comes right after `admit`, most of the time.
+        if request.url is not self._admitted and not _reading.get():
             host = host_of(request.url)
             entry = self._memory.get(host)
             if entry is None:
                 entry, _ = await self._look_up(host)
-            if entry.admitted is not request.url and (wait := self._check(entry, request.url)) is not None:
+            if (wait := self._check(entry, request.url)) is not None:
                 raise RobotsUnreachable(f"{entry.known.source}: {entry.known.note}", wait)
         return await call_next(request)
 

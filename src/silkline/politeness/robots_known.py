@@ -39,16 +39,15 @@ class Known(msgspec.Struct, frozen=True, array_like=True):
 class Entry:
     """A Known in memory. until: fresh until then (monotonic seconds).
 
-    error: why the host cannot be asked at all. admitted: the URL that was let through last.
+    error: why the host cannot be asked at all.
     """
 
-    __slots__ = ("admitted", "error", "known", "until")
+    __slots__ = ("error", "known", "until")
 
     def __init__(self, known: Known, seconds: float, error: FetchError | None = None) -> None:
         self.known = known
         self.until = monotonic() + seconds
         self.error = error
-        self.admitted = ""
 
 
 class Memory:

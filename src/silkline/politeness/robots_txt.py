@@ -77,14 +77,18 @@ class RobotsTxt(msgspec.Struct, frozen=True, dict=True):
     def allows(self, url: str) -> bool:
         """Whether an http(s) URL may be fetched. The longest matching rule counts, Allow where two are
         equal (RFC 9309, section 2.2.2). Raises BadUrlError for what is not a URL."""
-        if not self._prefixes:
+        if not self._refuses_anything:
             return True
         match = _plain_url(url)
         if match and "/." not in url:
             path = match[1]
-            # A short way that is always right: no rule begins like this path.
+            # A short way that is always right: no rule has what it needs to match this path.
             if not path.startswith(self._prefixes):
-                return True
+                for prefix, part in self._wild:
+                    if part in path and path.startswith(prefix):
+                        break
+                else:
+                    return True
         else:
             path = path_of(url)
         return _matched(self._protego, path)
@@ -105,9 +109,19 @@ class RobotsTxt(msgspec.Struct, frozen=True, dict=True):
         return None
 
     @cached_property
+    def _refuses_anything(self) -> bool:
+        return not all(rule.allow for rule in self.rules)
+
+    @cached_property
     def _prefixes(self) -> tuple[str, ...]:
-        """How the path of a URL must begin for a Disallow to match it; none where nothing is disallowed."""
-        return tuple({_prefix(rule) for rule in self.rules if not rule.allow})
+        """How a path begins that a Disallow without a wildcard matches."""
+        return tuple({_prefix(rule) for rule in self.rules if not rule.allow and "*" not in rule.path})
+
+    @cached_property
+    def _wild(self) -> tuple[tuple[str, str], ...]:
+        """How a path begins, and what is in it, that a Disallow with a wildcard matches."""
+        wild = [rule for rule in self.rules if not rule.allow and "*" in rule.path]
+        return tuple({(_prefix(rule), _longest_part(rule)) for rule in wild})
 
     @cached_property
     def _protego(self) -> Protego:
@@ -229,6 +243,11 @@ def _encoded(value: bytes) -> str:
 def _prefix(rule: Rule) -> str:
     """What every plain path that the rule matches begins with."""
     return re.split(r"[*%$]", rule.path, maxsplit=1)[0] if rule.path.startswith("/") else ""
+
+
+def _longest_part(rule: Rule) -> str:
+    """The longest piece of text that every plain path that the rule matches contains."""
+    return "" if "%" in rule.path else max(re.split(r"[*$]", rule.path), key=len)
 
 
 def _protego(rules: Sequence[Rule]) -> Protego:
