@@ -68,6 +68,9 @@ CookieMode = Annotated[
 IdentityMode = Annotated[
     Literal["silkline", "browser"], Meta(description="silkline or browser", extra={"form": "literal"})
 ]
+RobotsMetaMode = Annotated[
+    Literal["links", "all", "off"], Meta(description="links, all or off", extra={"form": "literal"})
+]
 RefererPolicy = Annotated[
     Literal[
         "off",
@@ -196,6 +199,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots: whether robots.txt is obeyed.
     robots_agent: the product token that it knows us by; "" for the one in user_agent, or silkline.
     robots_patience: seconds for which the pages of a host wait for a robots.txt that cannot be had.
+    robots_meta: what pages themselves ask of robots: "links", nofollow is obeyed; "all", noindex too, and
+        such a page's items are not kept; "off", neither.
     max_delay: seconds between two starts on one host that its robots.txt can ask for at most.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
@@ -250,6 +255,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots: Flag = True
     robots_agent: ProductToken = ""
     robots_patience: Seconds = 60.0
+    robots_meta: RobotsMetaMode = "links"
     max_delay: Seconds = 60.0
     processes: Processes = 1
     keep_alive: Flag = False

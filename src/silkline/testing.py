@@ -18,6 +18,7 @@ import msgspec
 from silkline.crawler import Crawler
 from silkline.engine.effects import LinkRules, handle
 from silkline.engine.known import KnownUrls
+from silkline.engine.robots import robot_listening
 from silkline.errors import ConfigError
 from silkline.fetch.mock import MockFetcher
 from silkline.parse.page import Page
@@ -57,7 +58,8 @@ def page_from(
 
 async def visit(crawler: Crawler, page: Page) -> VisitResult:
     """Run the page's handler. What the handler raises comes out as HandlerError; UnknownLabelError too."""
-    rules = LinkRules(crawler.router, KnownUrls(), crawler.settings.max_depth)
+    settings = crawler.settings
+    rules = LinkRules(crawler.router, KnownUrls(), settings.max_depth, robot=robot_listening(settings))
     effects = await handle(crawler.router.handler(page.request.label), page, rules)
     return VisitResult(tuple(effects.items), tuple(effects.links))
 

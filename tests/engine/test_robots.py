@@ -213,3 +213,51 @@ def test_middleware_sees_robots_txt_as_any_other_fetch() -> None:
         crawler.handler(lambda page: None)
         crawler.run(f"{site.url}/a")
     assert seen == ["robots.txt", "a"]
+
+
+NOFOLLOWED = """<a href="/a">a</a> <a href="/b" rel="nofollow">b</a>
+<a href="/c" rel="external NOFOLLOW">c</a> <a href="/page">n</a>"""
+
+
+def asking(site_pages: dict[str, Any], **settings: Any) -> tuple[Report, set[str]]:
+    """The report, and the paths that were fetched."""
+    with Site(site_pages) as site:
+        crawler = Crawler("job", frontier="memory:", quiet=True, **settings)
+
+        @crawler.handler
+        def page(page: Page) -> Any:
+            yield {"url": page.url}
+            yield page.follow("a")
+            if page.url.endswith("/made"):
+                yield Request(f"{site.url}/own")
+
+        return crawler.run(f"{site.url}/", f"{site.url}/made"), set(site.hits)
+
+
+ASKING: dict[str, Any] = {
+    "/": NOFOLLOWED,
+    **{f"/{name}": name for name in ("a", "b", "c", "d", "e", "own")},
+    "/page": '<meta name="robots" content="nofollow,noindex"><a href="/d">d</a>',
+    "/made": '<meta name="silkline" content="nofollow"><a href="/e">e</a>',
+}
+
+
+class TestWhatPagesAsk:
+    def test_nofollow_is_obeyed_and_noindex_costs_no_item(self) -> None:
+        report, fetched = asking(ASKING)
+        assert fetched == {"/", "/a", "/page", "/made", "/own"}
+        assert report.items == 5
+
+    def test_noindex_pages_lose_their_items_where_that_is_wanted(self) -> None:
+        report, fetched = asking(ASKING, robots_meta="all")
+        assert fetched == {"/", "/a", "/page", "/made", "/own"}
+        assert (report.pages, report.items) == (5, 4)
+
+    def test_switched_off_nothing_is_heard(self) -> None:
+        report, fetched = asking(ASKING, robots_meta="off")
+        assert fetched == set(ASKING)
+        assert report.items == len(ASKING)
+
+    def test_a_rule_for_another_robot_is_not_for_us(self) -> None:
+        _, fetched = asking(ASKING, user_agent="shop-watch/1.0")
+        assert fetched == {"/", "/a", "/page", "/made", "/own", "/e"}

@@ -176,7 +176,8 @@ def test_the_product_token_is_the_name_in_the_user_agent(user_agent: str, token:
     assert product_token(user_agent) == token
 
 
-paths = st.text("/ab*$%3Ff?=.é ", max_size=12)
+PIECES = ["/", "g", "x", "*", "$", "%3F", "%3f", "%67", "?", "=", ".", "é", " "]
+paths = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 
 
 @given(rules=st.lists(st.tuples(st.booleans(), paths), max_size=8), path=paths)

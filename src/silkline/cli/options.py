@@ -57,6 +57,9 @@ SETTINGS: dict[str, Any] = {
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
     "processes": _text(SPEED, "N", "Worker processes.", "1"),
     "robots": _text(SPEED, "on|off", "Whether robots.txt is obeyed.", "on"),
+    "robots_meta": _text(
+        SPEED, "MODE", "What pages ask of robots: links (obey nofollow), all (noindex, too), off.", "links"
+    ),
     "fetcher": _text(SPEED, "ENGINE", "http (aiohttp), or curl: HTTP/2, HTTP/3 and less CPU.", "http"),
     "http_version": _text(SPEED, "VERSION", "auto, 1.1, 2 or 3; 2 and 3 with --fetcher curl.", "auto"),
     "timeout": _text(LIMITS, "TIME", "Time for one whole fetch.", "60s"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import Iterable, Iterator, ValuesView
+from collections.abc import Container, Iterable, Iterator, ValuesView
 from typing import TypeGuard
 
 import msgspec
@@ -24,6 +24,7 @@ class LinkRules:
 
     router: checks labels. known: URLs that the frontier has already. max_depth: None for no limit.
     referer: what a link's Referer header says of its page; None for no such header.
+    robot: the name by which pages may ask us not to follow their links; None where we do not listen.
     """
 
     def __init__(
@@ -32,7 +33,9 @@ class LinkRules:
         known: KnownUrls,
         max_depth: int | None = None,
         referer: Referer | None = None,
+        robot: str | None = None,
     ) -> None:
+        self.robot = robot
         self._router = router
         self._known = known
         self._max_depth = max_depth
@@ -87,7 +90,7 @@ class LinkRules:
 class Effects:
     """The items and links of one visit."""
 
-    __slots__ = ("_bequeaths", "_depth", "_page", "_rules", "dropped", "items", "links")
+    __slots__ = ("_bequeaths", "_depth", "_page", "_rules", "_unwanted", "dropped", "items", "links")
 
     def __init__(self, page: Page, rules: LinkRules) -> None:
         self.items: list[object] = []
@@ -96,6 +99,7 @@ class Effects:
         self._page = page
         self._rules = rules
         self._depth = page.request.depth + 1
+        self._unwanted: Container[str] | None = None if rules.robot else ()
         self._bequeaths = page.request.session is not None or rules.with_referer
 
     def take(self, value: object) -> None:
@@ -108,7 +112,8 @@ class Effects:
             if self._rules.too_deep(self._depth):
                 self.dropped += len(value)
             else:
-                links = (value.request(url, self._depth) for url in self._rules.fresh(value))
+                urls = self._wanted(self._rules.fresh(value))
+                links = (value.request(url, self._depth) for url in urls)
                 if self._bequeaths:
                     self.links += [self._rules.inherited(link, self._page) for link in links]
                 else:
@@ -128,6 +133,25 @@ class Effects:
                 self.take(one)
         else:
             self.items.append(value)
+
+    def _wanted(self, urls: list[str]) -> list[str]:
+        """Those that the page lets robots follow."""
+        if not urls or self._unwanted == ():
+            return urls
+        if self._unwanted is None:
+            assert self._rules.robot is not None
+            asked = self._page.robots_meta(self._rules.robot)
+            self._unwanted = (self._page.nofollow_links() or ()) if asked.follow else Everything()
+        wanted = [url for url in urls if url not in self._unwanted]
+        self.dropped += len(urls) - len(wanted)
+        return wanted
+
+
+class Everything:
+    """Has whatever one asks for."""
+
+    def __contains__(self, value: object) -> bool:
+        return True
 
 
 async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:

@@ -12,12 +12,22 @@ from silkline.politeness.robots_txt import product_token
 from silkline.protocols import Frontier, Hook
 
 
+def robots_name(settings: Settings) -> str:
+    """The product token by which sites know the crawl."""
+    return settings.robots_agent or product_token(settings.user_agent)
+
+
+def robot_listening(settings: Settings) -> str | None:
+    """The same, where pages may ask by it not to follow their links; None where nobody listens."""
+    return None if settings.robots_meta == "off" else robots_name(settings)
+
+
 def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: AsyncExitStack) -> Robots | None:
     """What keeps robots.txt, closed by `opened`; None where it is not obeyed or nothing is fetched."""
     if not settings.robots or settings.cache == "offline":
         return None
     options = RobotsOptions(
-        agent=settings.robots_agent or product_token(settings.user_agent),
+        agent=robots_name(settings),
         delay=settings.delay,
         max_delay=settings.max_delay,
         patience=settings.robots_patience,

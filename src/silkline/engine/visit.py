@@ -32,6 +32,7 @@ Policy = Callable[[Request, str], Awaitable[None]]
 class Tools(msgspec.Struct, frozen=True):
     """What every visit of one worker uses; `fetch` is the fetcher behind the composed middleware.
 
+    unindexed: the name by which a page may ask that nothing of it is kept; None where we do not listen.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     """
 
@@ -41,6 +42,7 @@ class Tools(msgspec.Struct, frozen=True):
     retry: RetryPolicy
     sinks: Sequence[Sink]
     clock: Clock
+    unindexed: str | None = None
     policy: Policy | None = None
 
 
@@ -58,7 +60,10 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             await tools.policy(lease.request, lease.host)
         response = await tools.fetch(lease.request)
         expect_success(response, tools.clock)
-        effects = await handle(handler, Page(response), tools.rules)
+        page = Page(response)
+        effects = await handle(handler, page, tools.rules)
+        if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
+            effects.items.clear()
         items = encoded(effects.items, lease.fingerprint, tools.sinks)
         outcome = Outcome(lease, DONE, items, tuple(effects.links))
         dropped = effects.dropped

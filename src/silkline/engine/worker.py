@@ -17,6 +17,7 @@ from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.retry import RetryPolicy
+from silkline.engine.robots import robot_listening
 from silkline.engine.seeder import Seeder
 from silkline.engine.steering import Levers, Pulse, Steering
 from silkline.engine.visit import Tools
@@ -88,13 +89,17 @@ class Worker:
             Pulse(parts.tally, self._held),
             parts.hook,
         )
+        robot = robot_listening(settings)
         self._tools = Tools(
             fetch=parts.fetch,
             router=parts.router,
-            rules=LinkRules(parts.router, self._known, settings.max_depth, referer_by(settings.referer)),
+            rules=LinkRules(
+                parts.router, self._known, settings.max_depth, referer_by(settings.referer), robot
+            ),
             retry=retry,
             sinks=parts.sinks,
             clock=time.time,
+            unindexed=robot if settings.robots_meta == "all" else None,
             policy=None if parts.robots is None else parts.robots.admit,
         )
         if parts.robots is not None:

@@ -28,6 +28,7 @@ from silkline.parse.content import Kind, MediaType, is_json, kind_of, looks_bina
 from silkline.parse.form import URLENCODED, Submission, with_query
 from silkline.parse.node import Node, Queries, text_of
 from silkline.parse.query import in_encoding
+from silkline.parse.robots_meta import RobotsMeta, asked_of_robots, nofollow_hrefs
 from silkline.parse.selector import compile_css, compile_selector
 from silkline.parse.xml import parse_xml
 from silkline.request import DEFAULT_LABEL, Follow, Request
@@ -222,6 +223,18 @@ class Page(Queries):
                 hrefs = self._as_sent(_links_in(self.document)[:MAX_LINKS])
                 self._links = tuple(resolve_all(self.base_url, hrefs))
         return self._links
+
+    def robots_meta(self, agent: str = "silkline") -> RobotsMeta:
+        """What the page asks of a robot of that name, by X-Robots-Tag and <meta name=robots>: `.index` and
+        `.follow`, both true where it asks nothing."""
+        document = self.document if self.kind == "html" else None
+        return asked_of_robots(self.response.headers, document, agent)
+
+    def nofollow_links(self) -> frozenset[str]:
+        """Those of `links()` that stand there with rel=nofollow only."""
+        if self.kind != "html" or not (hrefs := nofollow_hrefs(self.document)):
+            return frozenset()
+        return frozenset(resolve_all(self.base_url, self._as_sent(list(hrefs))))
 
     def follow(
         self,
