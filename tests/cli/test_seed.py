@@ -135,6 +135,8 @@ def test_json_is_one_line_a_run(inside: Call, tmp_path: Path) -> None:
         (f"{PAGE} --every soon", "--every: 'soon' is neither a length of time"),
         ("- --every 1h", "standard input can be read once only"),
         (f"{PAGE} --frontier memory:", "memory: keeps nothing"),
+        ("--sql oracle://x --query SELECT --every 0,0,1,1,*", "is no database that can be read"),
+        ("empty.txt --every 0,0,1,1,*", "empty.txt holds no URL"),
         (f"{PAGE} --batch 0", "--batch"),
         (f"{PAGE} --max-waiting 0", "--max-waiting"),
         ("empty.txt", "empty.txt holds no URL"),
@@ -146,7 +148,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
 ) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "bad.txt").write_text("bad\n")
-    ran = inside("seed", *words.split(), "--job", "shop")
+    ran = inside("seed", *(word.replace(",", " ") for word in words.split()), "--job", "shop")
     assert ran.returncode == 2
     assert line in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

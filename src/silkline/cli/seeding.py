@@ -14,7 +14,7 @@ from typer import echo
 
 from silkline.config import Settings
 from silkline.engine.producer import BATCH, Flow
-from silkline.engine.production import produce, visit_at
+from silkline.engine.production import produce, refuse_memory, visit_at
 from silkline.engine.schedule import Schedule, repeat
 from silkline.engine.signals import stop_on_signals
 from silkline.errors import ConfigError, SilklineError
@@ -49,15 +49,28 @@ def run(recipe: Recipe, schedule: Schedule | None, *, as_json: bool) -> int:
     Raises what a single run and the first of several raise, if it is for the user to mend.
     """
 
+    refuse_memory(recipe.settings.frontier_url)
+    if schedule is not None:
+        recipe.source()  # what is wrong with it is told now, not when the first run is due
+
     async def until_stopped() -> int:
         stopping = asyncio.Event()
-        with stop_on_signals(stopping.set, wanted=True):
-            producing = _Runs(recipe, stopping, as_json=as_json)
+        working = asyncio.current_task()
+        assert working is not None
+
+        def stop() -> None:
+            # The second signal does not wait for a frontier that does not answer.
+            if stopping.is_set():
+                working.cancel()
+            stopping.set()
+
+        with stop_on_signals(stop, wanted=True):
+            runs = _Runs(recipe, stopping, as_json=as_json)
             if schedule is None:
-                await producing.once(time.time())
+                await runs.once(time.time())
             else:
-                await repeat(schedule, producing.once_of_many, stopping, waiting=producing.waiting)
-            return INTERRUPTED if producing.cut else 0
+                await repeat(schedule, runs.once_of_many, stopping, waiting=runs.waiting)
+            return INTERRUPTED if runs.cut else 0
 
     return asyncio.run(until_stopped())
 
@@ -96,6 +109,9 @@ class _Runs:
                 )
             except SilklineError as raised:
                 error = raised
+            except asyncio.CancelledError:
+                if not self._stopping.is_set():
+                    raise
         self.cut = self._stopping.is_set()
         if error is None or self._seeded != NOTHING_YET or self._as_json:
             self._print(time.monotonic() - began, error, dated=dated)

@@ -54,6 +54,14 @@ async def produce(
         await frontier.close()
 
 
+def refuse_memory(url: str) -> None:
+    """Raise ConfigError for a frontier that ends with this process."""
+    if url == "memory:":
+        raise ConfigError(
+            "memory: keeps nothing for others to crawl: name a frontier, such as sqlite:///job.db"
+        )
+
+
 def visit_at(moment: float) -> str:
     """The name of the visit of a run at this time (Unix seconds)."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
