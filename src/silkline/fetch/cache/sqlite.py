@@ -1,8 +1,8 @@
 """Responses in one SQLite file, which several processes may share.
 
 WAL with synchronous=NORMAL: a process or machine that dies loses the last writes and damages nothing, and for
-a cache that is no loss. One thread has the connection; writes that pile up while it is busy are one
-transaction.
+a cache that is no loss. One thread has the connection; what piles up while it is busy is done at once, the
+writes of it in one transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -30,6 +30,8 @@ _OVERHEAD = 200
 """Bytes that a row takes beside its metadata and body."""
 _MOST_PENDING = 16_777_216
 """Bytes of bodies that may wait to be written."""
+_MOST_USED = 200
+"""Uses that may wait to be noted, which is done with the next write."""
 
 _FIND = (
     "SELECT variant, id, meta, body FROM responses WHERE url = ? AND owner = ? ORDER BY rowid DESC LIMIT ?"
@@ -47,13 +49,17 @@ _EVICT = """DELETE FROM responses WHERE rowid IN (
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[object, ...]]
+Prepare = Callable[[], Statement]
+"""Makes a write, in the thread, before the file is locked."""
 
 
-class Write(NamedTuple):
-    """What waits to be written: `prepare` runs in the thread, before the file is locked."""
+class Find(NamedTuple):
+    """A question that waits for the thread."""
 
     url: bytes
-    prepare: Callable[[], Statement]
+    owner: bytes
+    at: float
+    answer: asyncio.Future[list[Stored]]
 
 
 class SqliteCache:
@@ -65,11 +71,11 @@ class SqliteCache:
         self._clock = clock
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection
-        self._pending: deque[Write] = deque()
+        self._pending: deque[Find | Prepare] = deque()
         self._pending_bytes = 0
-        self._unwritten: Counter[bytes] = Counter()
-        self._draining: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
         self._failure: CacheError | None = None
+        self._used: list[Statement] = []
         self._unchecked = 0
 
     async def open(self) -> None:
@@ -84,17 +90,9 @@ class SqliteCache:
             raise
 
     async def find(self, url: bytes, owner: bytes) -> Sequence[Stored]:
-        while url in self._unwritten and self._draining is not None:
-            await asyncio.wait([self._draining])  # what was written before is found
-        self._check()
-        try:
-            found = await self._run(lambda: self._find(url, owner))
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
-        if found:
-            values = (self._clock(), *_place(found[0]))
-            self._pending.append(Write(b"", lambda: (_USED, values)))  # with the next write
-        return found
+        answer: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
+        self._add(Find(url, owner, self._clock(), answer))
+        return await answer
 
     async def put(self, key: Key, meta: Meta, body: bytes) -> None:
         used = self._clock()
@@ -108,66 +106,64 @@ class SqliteCache:
             return _PUT, (key.url, key.owner, key.variant, new_id(), described, packed, size, used)
 
         self._pending_bytes += len(body)
-        self._write(key.url, prepare)
-        if self._pending_bytes > _MOST_PENDING and self._draining is not None:
-            await asyncio.wait([self._draining])
+        self._add(prepare)
+        if self._pending_bytes > _MOST_PENDING and self._working is not None:
+            await asyncio.wait([self._working])
 
     async def refresh(self, stored: Stored, meta: Meta) -> None:
         described = packed_meta(meta)
         values = (described, len(described) + _OVERHEAD, self._clock(), *_place(stored))
-        self._write(stored.key.url, lambda: (_REFRESH, values))
+        self._add(lambda: (_REFRESH, values))
 
     async def forget(self, stored: Stored) -> None:
-        self._write(stored.key.url, lambda: (_FORGET, _place(stored)))
+        self._add(lambda: (_FORGET, _place(stored)))
 
     async def invalidate(self, url: bytes) -> None:
-        self._write(url, lambda: (_INVALIDATE, (url,)))
+        self._add(lambda: (_INVALIDATE, (url,)))
 
     async def close(self) -> None:
         if self._thread is None:
             return
         try:
-            self._start()
-            while self._draining is not None:
-                await asyncio.wait([self._draining])
-            await self._run(self._connection.close)
+            while self._working is not None:
+                await asyncio.wait([self._working])
+            await self._run(self._close)
         finally:
             thread, self._thread = self._thread, None
             thread.shutdown()
 
-    def _write(self, url: bytes, prepare: Callable[[], Statement]) -> None:
-        self._check()
-        self._pending.append(Write(url, prepare))
-        self._unwritten[url] += 1
-        self._start()
-
-    def _start(self) -> None:
-        """Have the thread write what waits, unless it does so already."""
-        if self._draining is None and self._pending:
-            self._draining = asyncio.create_task(self._drain())
-
-    async def _drain(self) -> None:
-        try:
-            while self._pending and self._failure is None:
-                writes = list(self._pending)
-                self._pending.clear()
-                self._pending_bytes = 0
-                try:
-                    await self._run(partial(self._commit, writes))
-                except sqlite3.Error as error:
-                    self._failed(error)
-                self._unwritten.subtract(write.url for write in writes)
-                self._unwritten = +self._unwritten
-        finally:
-            self._draining = None
-
-    def _failed(self, error: sqlite3.Error) -> CacheError:
-        self._failure = CacheError(f"the cache {self._path} failed: {error}")
-        return self._failure
-
-    def _check(self) -> None:
+    def _add(self, work: Find | Prepare) -> None:
+        """To what the thread has to do; it takes everything that waits at once, in order."""
         if self._failure is not None:
             raise self._failure
+        self._pending.append(work)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._pending:
+                batch = list(self._pending)
+                self._pending.clear()
+                self._pending_bytes = 0
+                await self._answered(batch)
+        finally:
+            self._working = None
+
+    async def _answered(self, batch: Sequence[Find | Prepare]) -> None:
+        waiting = [work.answer for work in batch if isinstance(work, Find)]
+        try:
+            answers = await self._run(partial(self._do, batch))
+        except sqlite3.Error as error:
+            self._failure = CacheError(f"the cache {self._path} failed: {error}")
+            self._failure.__cause__ = error
+            for answer in waiting:
+                if not answer.done():
+                    answer.set_exception(self._failure)
+            return
+        for answer, found in zip(waiting, answers, strict=True):
+            if not answer.done():  # as it is where who asked was cancelled
+                answer.set_result(found)
 
     async def _run(self, work: Callable[[], T]) -> T:
         assert self._thread is not None, "not open"
@@ -198,26 +194,48 @@ class SqliteCache:
         self._connection = connection
         self._make_room()
 
-    def _find(self, url: bytes, owner: bytes) -> list[Stored]:
+    def _close(self) -> None:
+        try:
+            if self._used and self._failure is None:
+                self._do([])
+        finally:
+            self._connection.close()
+
+    def _do(self, batch: Sequence[Find | Prepare]) -> list[list[Stored]]:
+        """All of it in order, the writes in one transaction; returns what was found."""
+        prepared = [work if isinstance(work, Find) else work() for work in batch]
+        if all(isinstance(work, Find) for work in prepared) and prepared and len(self._used) < _MOST_USED:
+            return [self._find(work) for work in prepared if isinstance(work, Find)]
+        answers = []
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            for work in prepared:
+                if isinstance(work, Find):
+                    answers.append(self._find(work))
+                else:
+                    execute(*work)
+            for statement in self._used:
+                execute(*statement)
+            execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise
+        self._used.clear()
+        if self._unchecked > self._limit * (1 - SLACK) / 4:
+            self._make_room()
+        return answers
+
+    def _find(self, wanted: Find) -> list[Stored]:
         found = []
+        url, owner = wanted.url, wanted.owner
         for variant, writing, meta, body in self._connection.execute(_FIND, (url, owner, VARIANTS)):
             if (known := unpacked_meta(meta)) is not None:
                 found.append(Stored(Key(url, owner, variant), writing, known, body))
+        if found:
+            self._used.append((_USED, (wanted.at, *_place(found[0]))))  # with the next write
         return found
-
-    def _commit(self, writes: Sequence[Write]) -> None:
-        statements = [write.prepare() for write in writes]
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            for statement, values in statements:
-                self._connection.execute(statement, values)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-        if self._unchecked > self._limit * (1 - SLACK) / 4:
-            self._make_room()
 
     def _make_room(self) -> None:
         self._unchecked = 0
