@@ -32,6 +32,16 @@ def test_sessions_answer_as_shown(name: str) -> None:
     check_session(FETCHING, name)
 
 
+def test_one_page_is_shown_as_written(tmp_path: Path) -> None:
+    with Site({"/": "<title>Shop</title>"}) as site:
+        for line in snippet(FETCHING, "fetch").splitlines():
+            words = shlex.split(line.replace("https://shop.example", site.url))
+            done = subprocess.run(
+                [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+            )
+            assert "Shop" in done.stdout
+
+
 def test_files_are_streamed_to_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -214,6 +214,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items; the ending names the format (.jsonl, .csv, .db, .sqlite).
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
+    debug_http: print each exchange to stderr. har: record them in this HAR file; None for none.
+    wire_secrets: whether these two show credentials.
     metrics_port: where Prometheus metrics are served, on metrics_host; None for none.
     """
 
@@ -273,6 +275,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outputs: Files = ()
     log_level: LogLevel = "info"
     log_file: Line | None = None
+    debug_http: Flag = False
+    har: Line | None = None
+    wire_secrets: Flag = False
     metrics_host: Line = "127.0.0.1"
     metrics_port: Port | None = None
 

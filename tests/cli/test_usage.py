@@ -116,7 +116,7 @@ def test_every_setting_is_shown_with_its_origin(
     assert shown["per_host"] == ["8", "default"]
     assert shown["job"][0].startswith("shop.example-")
     assert shown["outputs"][1] == "kept beside the job"
-    assert "secret" not in done.stdout
+    assert "me:secret" not in done.stdout
     assert "did you mean SILKLINE_CONCURRENCY?" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["silkline.toml"]
 

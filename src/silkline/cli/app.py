@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from silkline.cli import crawl, dead, demo, run, seed, status
+from silkline.cli import crawl, dead, demo, fetch, run, seed, status
 from silkline.version import __version__
 
 
@@ -33,6 +33,7 @@ def application() -> typer.Typer:
     app.command(epilog=crawl.EXAMPLES)(crawl.crawl)
     app.command(epilog=run.EXAMPLES)(run.run)
     app.command(epilog=seed.EXAMPLES)(seed.seed)
+    app.command(epilog=fetch.EXAMPLES)(fetch.fetch)
     app.command(epilog=demo.EXAMPLES)(demo.demo)
     app.command(epilog=status.EXAMPLES)(status.status)
     app.add_typer(dead.application())

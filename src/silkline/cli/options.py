@@ -84,6 +84,9 @@ SETTINGS: dict[str, Any] = {
     "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
     "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
     "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),
+    "debug_http": _flag(SHOWN, "debug-http", "Print each exchange to stderr, without credentials."),
+    "har": _text(SHOWN, "FILE", "Record each exchange in a HAR file, without credentials."),
+    "wire_secrets": _flag(SHOWN, "wire-secrets", "Let --debug-http and --har show credentials."),
     "metrics_port": _text(SHOWN, "PORT", "Serve Prometheus metrics on this port of 127.0.0.1."),
 }
 """By setting. All give text, or None where the option is not used: `resolve` converts and checks."""
@@ -114,14 +117,23 @@ Debug = Annotated[
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of SETTINGS; it gets them as one mapping, `given`."""
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "given"]
-    shared = [_parameter(name, annotation, None) for name, annotation in SETTINGS.items()]
+    return with_some_settings(*SETTINGS)(command)
 
-    def gather(**values: Any) -> int:
-        given = {name: values.pop(name) for name in SETTINGS}
-        return command(given=given, **values)
 
-    return _presented(gather, command, _ordered(own, shared))
+def with_some_settings(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the options of these settings; it gets them as one mapping, `given`."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "given"]
+        shared = [_parameter(name, SETTINGS[name], None) for name in names]
+
+        def gather(**values: Any) -> int:
+            given = {name: values.pop(name) for name in names}
+            return command(given=given, **values)
+
+        return _presented(gather, command, _ordered(own, shared))
+
+    return decorate
 
 
 def with_debug(command: Callable[..., int]) -> Callable[..., int]:

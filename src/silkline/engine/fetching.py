@@ -30,6 +30,9 @@ from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions, limit_for
 from silkline.fetch.trust import check_trust
+from silkline.fetch.wire.exchange import Watcher, wire_hop
+from silkline.fetch.wire.har import HarFile
+from silkline.fetch.wire.show import printer, to_stderr
 from silkline.frontier.open import store_file
 from silkline.politeness.robots import Robots
 from silkline.protocols import Fetcher, Guard, Middleware
@@ -41,15 +44,18 @@ async def fetcher_for(
     named: NamedHosts,
     sessions: Sessions,
     robots: Robots | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
     named: hosts that may be at private addresses. sessions: the job's, with their cookies.
-    robots: asked about each redirect.
+    robots: asked about each redirect. watchers: see each exchange on the wire.
 
     Raises ConfigError for settings that cannot be met here.
     """
     hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
+    if seeing := (*watchers, *watchers_of(settings, opened)):
+        hops.append(wire_hop(seeing, options_of(settings).headers))  # innermost: it sees what is sent
     fetcher = engine_of(settings)(options_of(settings), hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
@@ -107,7 +113,7 @@ async def hops_of(
     named: NamedHosts,
     sessions: Sessions,
     robots: Robots | None = None,
-) -> Sequence[Middleware]:
+) -> list[Middleware]:
     """Middleware around each hop, the first one outermost; what is switched off is not in it."""
     hops: list[Middleware] = []
     if robots is not None:
@@ -121,6 +127,18 @@ async def hops_of(
     if settings.cache != "off":
         hops.append(await opened_cache(settings, opened))  # it has to see what Vary may speak of
     return hops
+
+
+def watchers_of(settings: Settings, opened: AsyncExitStack) -> Sequence[Watcher]:
+    """Who wants to see the wire. Raises ConfigError for a HAR file that cannot be one."""
+    watchers: list[Watcher] = []
+    if settings.debug_http:
+        watchers.append(printer(to_stderr, secrets=settings.wire_secrets))
+    if settings.har is not None:
+        har = HarFile(settings.har, to_stderr, secrets=settings.wire_secrets)
+        opened.callback(har.close)
+        watchers.append(har.watch)
+    return watchers
 
 
 def identity_of(settings: Settings) -> Identity:

@@ -59,9 +59,8 @@ class View:
             self._watch(snapshot)
             return
         if self._progress is None:
-            self._progress = Progress(
-                self._console, settings.job, max_pages=settings.max_pages, quiet=settings.quiet
-            )
+            hidden = settings.quiet or settings.debug_http  # both would write over each other
+            self._progress = Progress(self._console, settings.job, max_pages=settings.max_pages, quiet=hidden)
             self._progress.__enter__()
         self._progress.update(snapshot)
 

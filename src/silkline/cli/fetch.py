@@ -1,0 +1,100 @@
+"""`silkline fetch`: one page, and everything that happened on the way, for the moment of "why?"."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option, echo
+
+from silkline.cli.options import Config, with_debug, with_some_settings
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+  silkline fetch https://shop.example/
+  silkline fetch https://shop.example/big.zip -o big.zip
+  silkline fetch https://shop.example/ --json | jq .timings
+"""
+WHAT = "What to send, and where the body goes"
+
+OPTIONS = (
+    *("headers", "user_agent", "contact", "identity", "auth", "cookies", "robots", "timeout", "max_body"),
+    *("allow_private", "debug_http", "har", "wire_secrets"),
+)
+
+
+@with_debug
+@with_some_settings(*OPTIONS)
+def fetch(
+    url: Annotated[str, Argument(metavar="URL", help="What to fetch.")],
+    output: Annotated[
+        str | None,
+        Option("--output", "-o", metavar="FILE", help="Put the body there.", rich_help_panel=WHAT),
+    ] = None,
+    method: Annotated[
+        str | None,
+        Option(metavar="METHOD", help="\\[default: GET, or POST with --data]", rich_help_panel=WHAT),
+    ] = None,
+    data: Annotated[
+        str | None,
+        Option(metavar="TEXT", help="The request's body; @FILE for that of a file.", rich_help_panel=WHAT),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", metavar=" ", help="Print one JSON object.")] = False,
+    config: Config = None,
+    *,
+    given: dict[str, Any],
+) -> int:
+    """Fetch one page as a crawl would, and show what happened.
+
+    Each exchange with its headers, the timings of each phase, redirects, what
+    decided the charset, what robots.txt says, and how the body begins. Nothing
+    is tried again, and robots.txt does not keep the page back. Credentials are
+    hidden unless --wire-secrets is given. The exit code is 1 without an answer.
+    """
+    import asyncio
+
+    from silkline.cli.fetched import as_json_object, as_text
+    from silkline.cli.show import warn
+    from silkline.config import Settings
+    from silkline.engine.once import fetch_once
+    from silkline.resolve import resolve
+
+    names = {*OPTIONS, "max_redirects", "follow_refresh", "max_save", "save_timeout", "referer"}
+    resolved = resolve(given, os.environ, config=config, names=names & set(Settings.__struct_fields__))
+    warn(resolved.warnings)
+    settings = resolved.settings
+    fetched = asyncio.run(fetch_once(_request(url, output, method, data), settings))
+    if as_json:
+        echo(as_json_object(fetched, secrets=settings.wire_secrets))
+    else:
+        echo(as_text(fetched, secrets=settings.wire_secrets))
+    return 0 if fetched.response is not None else 1
+
+
+def _request(url: str, output: str | None, method: str | None, data: str | None) -> Any:
+    """Raises ConfigError for what cannot be sent."""
+    from silkline.errors import BadUrlError, ConfigError, TaskError
+    from silkline.request import Request, request_from_task
+    from silkline.url import check
+
+    try:
+        body = _body(data)
+        verb = (method or ("GET" if body is None else "POST")).upper()
+        request_from_task(f'{{"url": "http://x/", "method": "{verb}"}}')
+        save_to = None if output is None else str(Path(output).absolute())
+        return Request(check(url), method=verb, body=body, save_to=save_to)
+    except (BadUrlError, TaskError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _body(data: str | None) -> bytes | None:
+    from silkline.errors import ConfigError
+
+    if data is None or not data.startswith("@"):
+        return None if data is None else data.encode()
+    try:
+        return Path(data[1:]).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--data {data}: cannot be read: {error.strerror}") from error
