@@ -7,13 +7,14 @@ import math
 from http import HTTPStatus
 from itertools import chain
 from time import perf_counter
+from typing import Any
 
 import aiohttp
 import yarl
 from aiohttp import hdrs
 from multidict import CIMultiDict
 
-from silkline.errors import FetchError, ProtocolError, TooLargeError
+from silkline.errors import ProtocolError, ProxyError, SilklineError, TooLargeError
 from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, Sink, decoding
@@ -21,6 +22,7 @@ from silkline.fetch.download import Download, save
 from silkline.fetch.failures import failure
 from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.pace import Pace
+from silkline.fetch.proxied import OpenSession, Proxied, proxy_failure
 from silkline.fetch.redirect import location_of
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
@@ -42,6 +44,7 @@ class Client:
         connector: Connector,
         deadlines: Deadlines,
         options: FetchOptions,
+        open_socks: OpenSession,
     ) -> None:
         self.deadlines = deadlines
         self._session = session
@@ -52,6 +55,7 @@ class Client:
         self._headers = CIMultiDict(options.headers)
         self._max_save = options.max_save
         self._files_dir = options.files_dir or None
+        self._proxied = Proxied(session, open_socks)
 
     def adjust(self, options: FetchOptions) -> None:
         """Take over timeout and limit."""
@@ -61,6 +65,7 @@ class Client:
     async def close(self) -> None:
         self.deadlines.close()
         await self._session.close()
+        await self._proxied.close()
 
     async def hop(self, request: Request) -> Response:
         """Fetch one URL. The body of a redirect is left out: nobody sees it, so it cannot fail either.
@@ -77,17 +82,23 @@ class Client:
         exchange.set(current)
         started = perf_counter()
         try:
-            response = await self._send(request, url)
-            first_byte = perf_counter() - started
-            try:
-                body, wire_bytes = await self._receive(response, download)
-            except BaseException:
-                response.close()
-                raise
-        except FetchError:
+            if not request.proxy:
+                response = await self._send(request, url, self._session)
+                first_byte = perf_counter() - started
+                body, wire_bytes = await self._received(response, download)
+            else:
+                async with self._proxied.session(request.proxy) as (session, arguments):
+                    response = await self._send(request, url, session, **arguments)
+                    first_byte = perf_counter() - started
+                    body, wire_bytes = await self._received(response, download)
+        except SilklineError:
             raise
         except Exception as error:
+            if request.proxy and (theirs := proxy_failure(error, url, request.proxy, bool(current.phase))):
+                raise theirs from error
             raise failure(error, url) from error
+        if request.proxy and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            raise ProxyError("the proxy asks for other credentials (status 407)")
         return Response(
             request.url,
             response.status,
@@ -100,7 +111,9 @@ class Client:
             peer=current.peer,
         )
 
-    async def _send(self, request: Request, url: str) -> aiohttp.ClientResponse:
+    async def _send(
+        self, request: Request, url: str, session: aiohttp.ClientSession, **arguments: Any
+    ) -> aiohttp.ClientResponse:
         headers = request.headers
         if "@" in url:
             url, authorization = split_credentials(url)
@@ -108,14 +121,24 @@ class Client:
                 headers = {**headers, "Authorization": authorization}
         if self._connector.crowded:
             headers = {"Connection": "close", **headers}
-        return await self._session.request(
+        return await session.request(
             request.method,
             _yarl(url),
             headers=with_defaults(headers, self._headers) if headers else self._headers,
             data=request.body,
             allow_redirects=False,
             skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),
+            **arguments,
         )
+
+    async def _received(
+        self, response: aiohttp.ClientResponse, download: Download | None
+    ) -> tuple[bytes, int]:
+        try:
+            return await self._receive(response, download)
+        except BaseException:
+            response.close()
+            raise
 
     async def _receive(
         self, response: aiohttp.ClientResponse, download: Download | None

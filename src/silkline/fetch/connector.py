@@ -13,7 +13,7 @@ from typing import Any, cast
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from silkline.errors import BlockedError, FetchTimeout
+from silkline.errors import BlockedError, FetchTimeout, ProxyError
 from silkline.fetch.deadlines import Deadlines
 from silkline.protocols import Guard
 
@@ -85,6 +85,9 @@ class Connector(aiohttp.TCPConnector):
     connect_timeout: seconds for one connection: name, TCP and TLS together.
     """
 
+    proxied = False
+    """Whether all connections go through a proxy, for which the guard is not asked."""
+
     def __init__(
         self, deadlines: Deadlines, limit: int, connect_timeout: float, guard: Guard | None, **options: Any
     ) -> None:
@@ -134,14 +137,15 @@ class Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
         current = exchange.get()
-        current.begin(req.url.raw_host or "", guarded=req.proxy is None)
+        current.begin(req.url.raw_host or "", guarded=req.proxy is None and not self.proxied)
         try:
             async with asyncio.timeout(self._connect_timeout):
-                protocol = await super()._create_connection(req, traces, timeout)
+                protocol = await self._establish(req, traces, timeout)
         except TimeoutError as error:
-            raise FetchTimeout(
-                f"no connection to {req.url.authority} within {self._connect_timeout:g} s", current.phase
-            ) from error
+            within = f"to {req.url.authority} within {self._connect_timeout:g} s"
+            if not current.guarded:
+                raise ProxyError(f"no connection through the proxy {within}") from error
+            raise FetchTimeout(f"no connection {within}", current.phase) from error
         except aiohttp.ClientConnectorError:
             # No address is left; the name's other ones, if there are any, cannot be reached.
             if current.refusal is not None:
@@ -151,6 +155,12 @@ class Connector(aiohttp.TCPConnector):
         if not req.is_ssl():
             current.tls = 0.0
         return protocol
+
+    async def _establish(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        """Connect to the server or, by aiohttp's own means, through an HTTP proxy."""
+        return await super()._create_connection(req, traces, timeout)
 
 
 def address_of(peername: Any) -> str:

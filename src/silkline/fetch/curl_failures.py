@@ -19,13 +19,13 @@ from silkline.errors import (
 from silkline.fetch.target import origin
 
 _TOO_LARGE = 100
-_HTTP2_STREAM, _HTTP3, _QUIC_CONNECT, _PROXY = 92, 95, 96, 97
+_HTTP2_STREAM, _HTTP3, _QUIC_CONNECT, E_PROXY = 92, 95, 96, 97
 """Codes that pycurl has no name for."""
 
 _TABLE: dict[int, tuple[Callable[[str], FetchError], str]] = {
     pycurl.E_COULDNT_RESOLVE_HOST: (DnsError, "the name cannot be resolved"),
     pycurl.E_COULDNT_RESOLVE_PROXY: (ProxyError, "the proxy's name cannot be resolved"),
-    _PROXY: (ProxyError, "the proxy refused"),
+    E_PROXY: (ProxyError, "the proxy refused"),
     pycurl.E_COULDNT_CONNECT: (ConnectError, "cannot connect"),
     pycurl.E_INTERFACE_FAILED: (ConnectError, "cannot connect"),
     _QUIC_CONNECT: (ConnectError, "cannot connect by QUIC"),

@@ -20,6 +20,9 @@ _DNS_CACHE_SECONDS = 300
 _IDLE_SECONDS = 15
 """Idle connections are not used after that long: servers close theirs at about the same age."""
 
+_SUPPRESS_CONNECT_HEADERS = 265
+"""CURLOPT_SUPPRESS_CONNECT_HEADERS, for which pycurl has no name: a proxy's headers are not the answer's."""
+
 _VERSIONS = {
     "auto": pycurl.CURL_HTTP_VERSION_2TLS,
     "1.1": pycurl.CURL_HTTP_VERSION_1_1,
@@ -47,6 +50,7 @@ class Setup:
             (pycurl.FOLLOWLOCATION, 0),
             (pycurl.HTTP_CONTENT_DECODING, 0),
             (pycurl.HTTP09_ALLOWED, 0),
+            (_SUPPRESS_CONNECT_HEADERS, 1),
             (pycurl.PROXY, ""),  # or libcurl would take one from the environment
             (pycurl.HTTPHEADER, self._usual_lines),
             (pycurl.HTTP_VERSION, _VERSIONS[options.http_version]),
@@ -133,8 +137,13 @@ class Setup:
         transfer.proxy = ""
         if not proxy:
             easy.setopt(pycurl.PROXY, "")
+            easy.setopt(pycurl.IPRESOLVE, pycurl.IPRESOLVE_WHATEVER)
             return
         address = proxy_address(proxy)
+        # A name that is resolved here becomes one address; that of IPv4 is the one that most proxies can use.
+        easy.setopt(
+            pycurl.IPRESOLVE, pycurl.IPRESOLVE_V4 if address.scheme == "socks5" else pycurl.IPRESOLVE_WHATEVER
+        )
         easy.setopt(pycurl.PROXY, f"{address.scheme}://{address.location}")
         easy.setopt(pycurl.PROXYUSERNAME, (address.user or "").encode())
         easy.setopt(pycurl.PROXYPASSWORD, (address.password or "").encode())

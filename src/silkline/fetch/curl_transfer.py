@@ -12,6 +12,7 @@ import pycurl  # type: ignore[import-untyped]
 
 from silkline.errors import (
     BlockedError,
+    ConnectError,
     FetchError,
     FetchTimeout,
     ProtocolError,
@@ -20,7 +21,7 @@ from silkline.errors import (
     TooLargeError,
 )
 from silkline.fetch.connector import address_of
-from silkline.fetch.curl_failures import failure
+from silkline.fetch.curl_failures import E_PROXY, failure
 from silkline.fetch.curl_multi import Multi
 from silkline.fetch.decode import Body, Sink, decoding
 from silkline.fetch.download import Download
@@ -34,6 +35,18 @@ from silkline.response import Response, Timings
 
 _CODING_OVERHEAD = 65_536
 """Incompressible data grows a little when coded; so much more may come over the wire than is decoded."""
+_UNREACHABLE = {
+    19: "the connection is refused",
+    21: "the host is unreachable",
+    22: "the network is unreachable",
+}
+"""By CURLINFO_PROXY_ERROR: replies of a SOCKS proxy that does its work, while the server is not reached."""
+_CONNECTING = (
+    pycurl.E_COULDNT_CONNECT,
+    pycurl.E_COULDNT_RESOLVE_HOST,
+    pycurl.E_COULDNT_RESOLVE_PROXY,
+    E_PROXY,
+)
 _REDIRECT_BODY = 65_536
 """Bytes of a redirect's body that keeping its connection is worth."""
 
@@ -116,7 +129,7 @@ class Transfer:
             return True
         if not self._lines or self._lines[-1].strip():
             return False
-        head = self._head = self._reader.read(self._lines, skip=int(self.tunnelled))
+        head = self._head = self._reader.read(self._lines)
         if head is None:
             return False
         self._redirects = location_of(head.status, head.headers) is not None
@@ -195,18 +208,26 @@ class Transfer:
 
     def _failure(self, cause: pycurl.error) -> FetchError:
         if cause.args[0] == pycurl.E_OPERATION_TIMEDOUT:
-            return FetchTimeout(
-                f"no connection within {self._options.connect_timeout:g} s: {self.url[:200]}", self._phase()
-            )
+            within = f"within {self._options.connect_timeout:g} s: {self.url[:200]}"
+            if self.proxy:
+                return ProxyError(f"no connection through the proxy {within}")
+            return FetchTimeout(f"no connection {within}", self._phase())
         if self._refusal is not None and cause.args[0] == pycurl.E_COULDNT_CONNECT:
             return self._refusal
-        return failure(cause, self.url, proxy=bool(self.proxy) and self._is_the_proxys(cause))
+        theirs = self._proxy_failure(cause) if self.proxy else None
+        return theirs or failure(cause, self.url)
 
-    def _is_the_proxys(self, cause: pycurl.error) -> bool:
-        """Whether the proxy failed and not the server behind it."""
-        if cause.args[0] == pycurl.E_COULDNT_CONNECT:
-            return True
-        return self.tunnelled and self.easy.getinfo(pycurl.HTTP_CONNECTCODE) != 200
+    def _proxy_failure(self, cause: pycurl.error) -> FetchError | None:
+        """Where it is the proxy that failed; None where it is the server behind it."""
+        get, code = self.easy.getinfo, cause.args[0]
+        status = get(pycurl.HTTP_CONNECTCODE) if self.tunnelled else 0
+        if status and not 200 <= status < 300:
+            return ProxyError(f"the proxy refused with status {status}")
+        if code == E_PROXY and (what := _UNREACHABLE.get(get(pycurl.PROXY_ERROR))):
+            return ConnectError(f"cannot connect: {what} from the proxy: {self.url[:200]}")
+        socks = self.proxy.startswith("socks")
+        reached = status or (socks and code not in _CONNECTING) or self._lines
+        return None if reached else failure(cause, self.url, proxy=True)
 
     def _phase(self) -> str:
         """What a connection that took too long was waiting for."""

@@ -34,11 +34,8 @@ class HeadReader:
         self._status: dict[bytes, tuple[int, str]] = {}
         self._fields: dict[bytes, tuple[bytes, bytes]] = {}
 
-    def read(self, lines: Sequence[bytes], skip: int = 0) -> Head | None:
-        """The head in `lines`, which end with CRLF or LF; None where it is not complete or no HTTP.
-
-        skip: heads with a status of 200 or more that are not the answer (a proxy's to CONNECT).
-        """
+    def read(self, lines: Sequence[bytes]) -> Head | None:
+        """The head in `lines`, which end with CRLF or LF; None where it is not complete or no HTTP."""
         rest = iter(lines)
         for line in rest:
             status = self._status.get(line) or self._read_status(line)
@@ -48,9 +45,7 @@ class HeadReader:
             if headers is None:
                 return None
             if status[0] >= 200 or status[0] == 101:
-                if not skip:
-                    return Head(*status, headers)
-                skip -= 1
+                return Head(*status, headers)
         return None
 
     def _read_fields(self, rest: Iterator[bytes]) -> tuple[tuple[bytes, bytes], ...] | None:

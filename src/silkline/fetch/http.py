@@ -6,13 +6,19 @@ they are the same for every fetcher.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import aiohttp
 
 from silkline.fetch.client import Client
 from silkline.fetch.connector import Connector
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.engine import Engine
+from silkline.fetch.options import FetchOptions
+from silkline.fetch.proxy import ProxyAddress
 from silkline.fetch.resolver import Resolver
+from silkline.fetch.socks import SocksConnector
 from silkline.fetch.trust import tls_context
 
 _MAX_HEADERS = 256
@@ -28,23 +34,33 @@ class HttpFetcher(Engine):
     def _connect(self) -> Client:
         options = self._options
         deadlines = Deadlines(options.timeout, options.read_timeout)
-        connector = Connector(
-            deadlines,
-            options.limit,
-            options.connect_timeout,
-            self._guard,
-            resolver=Resolver(),
-            ttl_dns_cache=_DNS_CACHE_SECONDS,
-            keepalive_timeout=_IDLE_SECONDS,
-            ssl=tls_context(options),
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # the deadlines and the connector have the limits
-            auto_decompress=False,
-            max_line_size=options.max_headers,
-            max_field_size=options.max_headers,
-            max_headers=_MAX_HEADERS,
-        )
-        return Client(session, connector, deadlines, options)
+
+        def connect(kind: Callable[..., Connector]) -> Connector:
+            return kind(
+                deadlines,
+                self._options.limit,
+                options.connect_timeout,
+                self._guard,
+                resolver=Resolver(),
+                ttl_dns_cache=_DNS_CACHE_SECONDS,
+                keepalive_timeout=_IDLE_SECONDS,
+                ssl=tls_context(options),
+            )
+
+        def through(proxy: ProxyAddress) -> aiohttp.ClientSession:
+            return _session(connect(partial(SocksConnector, proxy)), options)
+
+        connector = connect(Connector)
+        return Client(_session(connector, options), connector, deadlines, options, through)
+
+
+def _session(connector: Connector, options: FetchOptions) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),  # the deadlines and the connector have the limits
+        auto_decompress=False,
+        max_line_size=options.max_headers,
+        max_field_size=options.max_headers,
+        max_headers=_MAX_HEADERS,
+    )
