@@ -123,9 +123,13 @@ class Frontier(Protocol):
     async def overview(self, hosts: int = 10) -> Overview:
         """The job at this moment, with at most that many hosts. Counts a lot: not for a hot path."""
 
-    def listen(self, news: Callable[[], None]) -> None:
-        """Call `news` on the event loop whenever others may have made work available. A frontier that hears
-        nothing of others says by `LeaseBatch.wake_in` when to ask again."""
+    def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
+        """Call `news` on the event loop whenever others may have made work available; a frontier that hears
+        nothing of others says by `LeaseBatch.wake_in` when to ask again. `trouble` gets a line for the user:
+        the store is away and is waited for, it is back, it may lose data."""
+
+    def leave(self, patience: float) -> None:
+        """The worker is about to stop: wait for a store that is away so many seconds at most, in all."""
 
     async def keep(self, name: str, value: bytes, seconds: float) -> None:
         """Keep a small value for that long, for all workers, in place of an earlier one of that name.

@@ -176,7 +176,7 @@ class TestOverview:
 async def test_nobody_is_told_news_of_its_own_doing(opened: Opened) -> None:
     news: list[None] = []
     async with opened() as frontier:
-        frontier.listen(lambda: news.append(None))
+        frontier.listen(lambda: news.append(None), lambda line: None)
         await frontier.heartbeat(BEAT)
         news.clear()  # what was there before
         await frontier.add(pages("a", 2))

@@ -34,7 +34,7 @@ def job() -> str:
 @asynccontextmanager
 async def opened(job: str, url: str = "", **options: object) -> AsyncIterator[RedisFrontier]:
     frontier = RedisFrontier(url or servers.valkey_url(), FrontierOptions(job=job, **options))  # type: ignore[arg-type]
-    frontier.listen(lambda: None)
+    frontier.listen(lambda: None, lambda line: None)
     await frontier.open()
     try:
         yield frontier
@@ -344,7 +344,7 @@ class TestInbox:
     async def test_the_beat_tells_an_idle_worker_of_the_inbox(self, job: str, client: redis.Redis) -> None:
         heard = asyncio.Event()
         async with opened(job) as frontier:
-            frontier.listen(heard.set)
+            frontier.listen(heard.set, lambda line: None)
             await frontier.heartbeat(Heartbeat("h", 1, 0.0))
             client.rpush(f"{job}:task:wait", "http://a/1")
             heard.clear()
@@ -363,7 +363,7 @@ class TestNews:
         heard = asyncio.Event()
         async with opened(job) as idle, opened(job) as busy:
             await _subscribed(client, job, 2)
-            idle.listen(heard.set)
+            idle.listen(heard.set, lambda line: None)
             assert not (await idle.lease(1)).leases
             await busy.add(pages("a", 1))
             await asyncio.wait_for(heard.wait(), 10)

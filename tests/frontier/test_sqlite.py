@@ -133,7 +133,7 @@ class TestNews:
     ) -> None:
         beat, news = Heartbeat("box", 1, 0.0), []
         async with opened(path, clock) as frontier:
-            frontier.listen(lambda: news.append("heard"))
+            frontier.listen(lambda: news.append("heard"), news.append)
             await frontier.heartbeat(beat)
             news.clear()
             async with opened(path, clock) as other:

@@ -89,6 +89,7 @@ class Session:
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing
             frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+            frontier.listen(lambda: None, lambda line: self._tell(Trouble(line)))  # news: once it works
             await frontier.open()
             opened.push_async_callback(frontier.close)
             if self._plan.fetcher is not None:

@@ -23,7 +23,7 @@ from silkline.engine.steering import Levers, Pulse, Steering
 from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
-from silkline.events import Stopping
+from silkline.events import Stopping, Trouble
 from silkline.fetch.identity.referer import referer_by
 from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
@@ -32,6 +32,9 @@ from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Posit
 from silkline.router import Router
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
+
+PARTING = 5.0
+"""Seconds beyond the grace period in which a worker that stops still waits for a store that is away."""
 
 SEEDS_PERIOD = 0.1
 """Seconds between two looks at a flag in memory."""
@@ -77,7 +80,7 @@ class Worker:
             self._committer.hurry,
             keep_alive=settings.keep_alive,
         )
-        parts.frontier.listen(self._wake_leaser)
+        parts.frontier.listen(self._wake_leaser, lambda line: parts.hook(Trouble(line)))
         self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
         self._stop_asked = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -107,6 +110,7 @@ class Worker:
 
     def stop(self) -> None:
         """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
+        self._parts.frontier.leave(0.0 if self._stop_asked.is_set() else self._settings.grace + PARTING)
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def run(self) -> str:

@@ -251,8 +251,11 @@ class MemoryFrontier:
             live=dict(self._live),
         )
 
-    def listen(self, news: Callable[[], None]) -> None:
+    def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """There are no others."""
+
+    def leave(self, patience: float) -> None:
+        """It is never away."""
 
     def _now(self) -> float:
         if not self._is_open:

@@ -65,9 +65,12 @@ class RedisFrontier:
     def worker(self) -> str:
         return self._job.worker
 
-    def listen(self, news: Callable[[], None], trouble: Say = lambda line: None) -> None:
+    def listen(self, news: Callable[[], None], trouble: Say) -> None:
         self._news.tell = news
         self._link.say = trouble
+
+    def leave(self, patience: float) -> None:
+        self._link.leave(patience)
 
     async def open(self) -> None:
         await self._link.open()
@@ -88,7 +91,7 @@ class RedisFrontier:
     async def close(self) -> None:
         if not self._link.is_open:
             return
-        self._link.leave()
+        self._link.leave(0.0)
         await self._news.stop()
         try:
             groups = self._job.spread_tokens(self._held.hosts())

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
+from math import inf
 from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -139,11 +140,11 @@ class RedisLink:
         self.resent = 0
         """How often a command was sent again, whose first sending may have worked."""
         self._away_since: float | None = None
-        self._leaving = False
+        self._deadline = inf
 
     async def open(self) -> None:
         """Raises FrontierError where no server answers, ConfigError where it wants other credentials."""
-        self._leaving = False
+        self._deadline = inf
         self._client = client_of(self.url)
         try:
             async with asyncio.timeout(FIRST_PATIENCE):
@@ -156,9 +157,9 @@ class RedisLink:
             client, self._client = self._client, None
             await client.aclose()
 
-    def leave(self) -> None:
-        """From now on no command waits for a server that is away."""
-        self._leaving = True
+    def leave(self, patience: float) -> None:
+        """From now on wait so many seconds at most, in all, for a server that is away."""
+        self._deadline = min(self._deadline, monotonic() + patience)
 
     @property
     def is_open(self) -> bool:
@@ -193,7 +194,7 @@ class RedisLink:
                 reply = await send()
             except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
                 reason = passing(error, address_of(self.url))
-                if self._leaving:
+                if monotonic() >= self._deadline:
                     raise FrontierError(
                         f"Redis at {address_of(self.url)} is away ({reason}); what was not committed is "
                         "visited again by the next worker"

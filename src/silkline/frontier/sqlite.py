@@ -166,10 +166,13 @@ class SqliteFrontier:
             lambda reads: sqlite_reads.overview(reads, hosts, self._options, self._clock())
         )
 
-    def listen(self, news: Callable[[], None]) -> None:
+    def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """Of other processes this worker learns at its heartbeats; while they work beside it, `lease` says to
         ask again soon."""
         self._news = news
+
+    def leave(self, patience: float) -> None:
+        """A file is never away; how long its lock is waited for does not change."""
 
     async def _write(
         self, verb: Callable[[SqliteStore], T], undo: Callable[[SqliteStore, T], None] | None = None
