@@ -34,6 +34,7 @@ def site(tmp_path: Path) -> Iterator[Nginx]:
 
 def crawl(site: Nginx, folder: Path, start: str = "/0.html", **settings: Any) -> tuple[Report, list[Any]]:
     site.forget()
+    run = {name: settings.pop(name) for name in ("fetcher",) if name in settings}
     crawler = Crawler(
         "shop",
         frontier=f"sqlite:///{folder}/shop.db",
@@ -48,19 +49,22 @@ def crawl(site: Nginx, folder: Path, start: str = "/0.html", **settings: Any) ->
         yield {"h1": page.text("h1"), "unmodified": page.not_modified, "cached": page.from_cache}
         yield page.follow("a")
 
-    report = crawler.run(site.url + start)
+    report = crawler.run(site.url + start, **run)
     items = [json.loads(line) for line in (folder / "shop.jsonl").read_text().splitlines()]
     return report, items
 
 
-def test_a_second_crawl_transfers_no_page_that_has_not_changed(site: Nginx, tmp_path: Path) -> None:
-    first, items = crawl(site, tmp_path, cache="revalidate")
+@pytest.mark.parametrize("fetcher", ["http", "curl"])
+def test_a_second_crawl_transfers_no_page_that_has_not_changed(
+    site: Nginx, tmp_path: Path, fetcher: str
+) -> None:
+    first, items = crawl(site, tmp_path, cache="revalidate", fetcher=fetcher)
     assert (first.pages, first.unmodified, first.cached) == (PAGES, 0, 0)
     assert not any(item["unmodified"] for item in items)
     changed = tmp_path / "root" / "7.html"
     changed.write_text(changed.read_text().replace("Page 7", "Page seven"))
 
-    second, items = crawl(site, tmp_path, cache="revalidate")
+    second, items = crawl(site, tmp_path, cache="revalidate", fetcher=fetcher)
     assert (second.pages, second.unmodified, second.cached) == (PAGES, PAGES - 1, 0)
     assert [item["h1"] for item in items if not item["unmodified"]] == ["Page seven"]
     assert {item["h1"] for item in items if item["unmodified"]} == {
