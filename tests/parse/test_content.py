@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from silkline.parse.charset import decode, text_charset, xml_charset
@@ -26,6 +28,16 @@ from silkline.parse.content import MediaType, kind_of, media_type
 )
 def test_a_content_type_has_an_essence_and_a_charset(header: str | None, expected: MediaType) -> None:
     assert media_type(header) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", ['"', '\\"', ";", " ", "; ", ';a="', ";charset=", "a", "a/", "=", ";charset =", "\t;"]
+)
+def test_a_content_type_without_end_is_read_in_no_time(piece: str) -> None:
+    started = time.perf_counter()
+    for start in ("", "text/html", "text/html;"):
+        media_type(start + piece * (65_536 // len(piece)))
+    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize(

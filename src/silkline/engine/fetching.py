@@ -19,7 +19,6 @@ from silkline.fetch.cache.sqlite import SqliteCache
 from silkline.fetch.cache.store import CacheStore
 from silkline.fetch.cookies.hop import cookie_hop
 from silkline.fetch.cookies.sessions import Sessions
-from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.engine import Engine
 from silkline.fetch.guard import AddressGuard
 from silkline.fetch.http import HttpFetcher
@@ -28,7 +27,7 @@ from silkline.fetch.identity.auth import authorizations
 from silkline.fetch.identity.browser import Browsers
 from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
-from silkline.fetch.options import ACCEPT, USER_AGENT, FetchOptions, limit_for
+from silkline.fetch.options import FetchOptions, limit_for
 from silkline.fetch.trust import check_trust
 from silkline.fetch.wire.exchange import Watcher, wire_hop
 from silkline.fetch.wire.har import HarFile
@@ -161,10 +160,8 @@ async def opened_cache(settings: Settings, opened: AsyncExitStack) -> HttpCache:
     store = await opened_store(settings, opened)
     await store.open()
     opened.push_async_callback(store.close)
-    user_agent = options_of(settings).user_agent or USER_AGENT
-    sent = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
     assert settings.cache != "off"
-    return HttpCache(store, settings.cache, time.time, sent=sent)
+    return HttpCache(store, settings.cache, time.time, sent=options_of(settings).headers)
 
 
 async def opened_store(settings: Settings, opened: AsyncExitStack) -> CacheStore:
