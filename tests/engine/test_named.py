@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.site import Site
 
-from silkline import Crawler, Page, Request
+from silkline import Crawler, Page, Request, seed
 from silkline.config import FrontierOptions
 from silkline.engine.named import MAX_NAMED, NamedHosts, hosts_of
 from silkline.errors import BlockedError
@@ -62,6 +62,17 @@ def test_a_resume_without_seeds_knows_the_names(tmp_path: Path) -> None:
         assert crawl(store, site.url, max_pages=1).pages == 1
         report = crawl(store)
         assert (report.dead, site.hits["/2"]) == ({}, 1)
+
+
+def test_a_producer_names_hosts_for_the_workers_and_a_file_of_it_does_not(tmp_path: Path) -> None:
+    with Site({"/": "x", "/2": "x"}) as site:
+        (tmp_path / "urls.txt").write_text(f"{site.url}/2")
+        by_file, by_hand = (f"sqlite:///{tmp_path}/{name}.db" for name in ("file", "hand"))
+        seed(by_file, tmp_path / "urls.txt", job="named")
+        assert crawl(by_file).dead == {"blocked": 1}
+        seed(by_hand, site.url, job="named")
+        seed(by_hand, tmp_path / "urls.txt", job="named")
+        assert (crawl(by_hand).pages, site.hits["/2"]) == (2, 1)
 
 
 async def test_a_worker_hears_of_hosts_that_are_named_while_it_runs(tmp_path: Path) -> None:

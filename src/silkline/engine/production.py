@@ -9,17 +9,18 @@ from datetime import UTC, datetime
 import msgspec
 
 from silkline.config import FrontierOptions
+from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
 from silkline.errors import ConfigError
 from silkline.events import Seeded
 from silkline.frontier.open import frontier_from, options_in, store_file
-from silkline.seeds import SeedSource
+from silkline.seeds import Seeds
 
 
 async def produce(
     url: str,
     options: FrontierOptions,
-    source: SeedSource,
+    source: Seeds,
     flow: Flow,
     *,
     stopping: asyncio.Event,
@@ -27,6 +28,8 @@ async def produce(
     watch: Callable[[Seeded], None],
 ) -> Seeded:
     """Add what the source gives to the frontier at `url`, until `stopping` is set.
+
+    Hosts of URLs that are given directly count as named for the whole job.
 
     options: of a job that does not exist yet; one that does keeps its own.
 
@@ -48,6 +51,7 @@ async def produce(
     frontier = frontier_from(url, options)
     await frontier.open()
     try:
+        await NamedHosts(frontier).name(hosts_of(source.given))
         producer = Producer(frontier, source, flow, stopping=stopping, say=say, watch=watch)
         return await producer.run()
     finally:
