@@ -6,15 +6,19 @@ import ipaddress
 import socket
 from typing import Any
 
+import pycurl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_server import RawServer, Serve, answer_of
+from raw_server import Serve, answer_of
 from site_of_pages import Engine
 
 from silkline.errors import BlockedError
 from silkline.fetch import guard as guard_module
+from silkline.fetch.curl import CurlFetcher
+from silkline.fetch.curl_request import Setup
 from silkline.fetch.guard import AddressGuard, host_of_url, refusal
+from silkline.fetch.http import HttpFetcher
 from silkline.request import Request
 
 PUBLIC = ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8"]
@@ -172,9 +176,7 @@ async def test_a_name_that_is_bound_to_another_address_is_refused_then(
     names = FakeNames(["127.0.0.1", "127.0.0.2"])
     monkeypatch.setattr("silkline.fetch.http.Resolver", lambda: names)
     monkeypatch.setattr("silkline.fetch.http._DNS_CACHE_SECONDS", 0)
-    server: RawServer = await serve({"/": answer_of(200, {"Connection": "close"}, b"first")})
-    from silkline.fetch.http import HttpFetcher
-
+    server = await serve({"/": answer_of(200, {"Connection": "close"}, b"first")})
     fetcher = HttpFetcher(guard=AddressGuard())
     try:
         request = Request(f"http://rebind.test:{server.port}/")
@@ -186,10 +188,46 @@ async def test_a_name_that_is_bound_to_another_address_is_refused_then(
     assert names.asked == 2
 
 
-def test_a_literal_address_behind_a_proxy_is_checked_without_a_connection() -> None:
-    check = AddressGuard({"10.0.0.1"}).check_literal
-    for url in ("http://8.8.8.8/", "http://name.test/", "https://10.0.0.1/"):
-        check(url)
-    for url in ("http://169.254.169.254/latest", "https://[::1]:8443/"):
-        with pytest.raises(BlockedError):
-            check(url)
+async def test_a_rebound_name_is_refused_by_libcurl_too(
+    serve: Serve, public_here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libcurl looks names up itself: here its own table of names changes between two fetches."""
+    server = await serve({"/": answer_of(200, {"Connection": "close"}, b"first")})
+    addresses = ["127.0.0.1", "127.0.0.2"]
+    apply = Setup.apply
+
+    def rebinding(setup: Setup, transfer: Any, request: Request, url: str) -> str:
+        name = f"rebind.test:{server.port}"
+        transfer.easy.setopt(pycurl.RESOLVE, [f"-{name}", f"{name}:{addresses.pop(0)}"])
+        return apply(setup, transfer, request, url)
+
+    monkeypatch.setattr(Setup, "apply", rebinding)
+    fetcher = CurlFetcher(guard=AddressGuard())
+    try:
+        request = Request(f"http://rebind.test:{server.port}/")
+        assert (await fetcher.fetch(request)).body == b"first"
+        with pytest.raises(BlockedError, match=r"rebind\.test:\d+, which is 127\.0\.0\.2"):
+            await fetcher.fetch(request)
+    finally:
+        await fetcher.close()
+
+
+async def test_an_address_behind_a_proxy_is_checked_and_the_proxys_own_is_not(
+    serve: Serve, engine: Engine
+) -> None:
+    proxy = await serve({"http://name.test/": answer_of(200, {}, b"through"), "http://10.0.0.1/": b""})
+    fetcher = engine(guard=AddressGuard())
+    for url in ("http://10.0.0.1/", "http://[::1]:8443/", "http://0xa9fea9fe/"):
+        with pytest.raises(BlockedError, match="refused to connect"):
+            await fetcher.fetch(Request(url, proxy=proxy.url("").rstrip("/")))
+    assert proxy.connections == 0
+
+
+async def test_what_is_allowed_goes_through_a_proxy_at_a_private_address(serve: Serve) -> None:
+    proxy = await serve({"http://192.0.2.1/": answer_of(200, {}, b"through")})
+    fetcher = CurlFetcher(guard=AddressGuard({"192.0.2.1"}))
+    try:
+        answer = await fetcher.fetch(Request("http://192.0.2.1/", proxy=proxy.url("")))
+    finally:
+        await fetcher.close()
+    assert answer.body == b"through"

@@ -20,6 +20,7 @@ from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, Sink, decoding
 from silkline.fetch.download import Download, save
 from silkline.fetch.failures import failure
+from silkline.fetch.guard import check_literal
 from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.pace import Pace
 from silkline.fetch.proxied import OpenSession, Proxied, proxy_failure
@@ -78,6 +79,8 @@ class Client:
 
     async def _exchange(self, request: Request, download: Download | None = None) -> Response:
         url = wire_url(request.url)
+        if request.proxy:
+            check_literal(self._connector.guard, url)
         current = Exchange()
         exchange.set(current)
         started = perf_counter()

@@ -95,7 +95,7 @@ class Connector(aiohttp.TCPConnector):
         self._factory = cast(Any, functools.partial(_Protocol, loop=self._loop))
         self._deadlines = deadlines
         self._connect_timeout = connect_timeout
-        self._guard = guard
+        self.guard = guard
         self._most = 2 * limit
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
@@ -111,8 +111,8 @@ class Connector(aiohttp.TCPConnector):
 
     def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         current = exchange.get()
-        if self._guard is not None and current.guarded:
-            self._ask(self._guard, current, address[4])
+        if self.guard is not None and current.guarded:
+            self._ask(self.guard, current, address[4])
         current.step("connect")
         opened = socket.socket(*address[:3])
         self._sockets.add(opened)

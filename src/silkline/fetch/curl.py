@@ -21,6 +21,7 @@ from silkline.fetch.curl_transfer import Transfer
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.download import Download, save
 from silkline.fetch.engine import Client, Engine
+from silkline.fetch.guard import check_literal
 from silkline.fetch.head import HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
@@ -68,6 +69,8 @@ class CurlClient:
 
     async def _exchange(self, request: Request, download: Download | None = None) -> Response:
         url = wire_url(request.url)
+        if request.proxy:
+            check_literal(self._guard, url)
         transfer = self._free.pop() if self._free else await self._another()
         try:
             url = self._setup.apply(transfer, request, url)

@@ -9,12 +9,14 @@ their own: the URL Standard's parser has turned them into the usual form before.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import ada_url
 
 from silkline.errors import BlockedError
+from silkline.protocols import Guard
 
 HOW_TO_ALLOW = "to allow it, give a URL of that host to the crawl itself, or --allow-private"
 
@@ -91,18 +93,19 @@ class AddressGuard:
             target = f"{name}:{port}" if _same(name, address) else f"{name}:{port}, which is {address}"
             raise BlockedError(f"refused to connect to {target} ({reason}); {HOW_TO_ALLOW}", name)
 
-    def check_literal(self, url: str) -> None:
-        """For a URL that a proxy will resolve: raises BlockedError where its host is such an address itself.
 
-        url: as on the wire.
-        """
-        host = host_of_url(url)
-        try:
-            ip_address(host)
-        except ValueError:
-            return
-        port = ada_url.URL(url).port or ("443" if url.startswith("https:") else "80")
-        self(host, host, int(port))
+def check_literal(guard: Guard | None, url: str) -> None:
+    """For a URL that goes through a proxy, which looks the name up where we cannot see it: asks the guard
+    where the host is an address itself. Raises what the guard raises.
+
+    url: as on the wire.
+    """
+    host = host_of_url(url)
+    with suppress(ValueError):
+        ip_address(host)
+        if guard is not None:
+            port = ada_url.URL(url).port or ("443" if url.startswith("https:") else "80")
+            guard(host, host, int(port))
 
 
 def host_of_url(url: str) -> str:
