@@ -294,7 +294,6 @@ class Situation:
 
 ARGUED_CASES = {
     "stale-10": "may; RFC 5861, section 3: see stale-while-revalidate above",
-    "vary-13": "may; RFC 9111, section 4.3.1: a plain request conforms too, as the case's own note says",
 }
 """No miss is of the level "must" or "should"."""
 

@@ -97,7 +97,7 @@ async def test_a_damaged_body_is_fetched_again(setting: Setting, monkeypatch: py
     monkeypatch.setattr("silkline.fetch.cache.entry.decompress", _broken)
     assert (await setting.get()).body == b"whole"
     assert field(setting.origin.requests[-1], "If-None-Match") is None
-    assert setting.asked == 2
+    assert setting.asked == 3, "a 304 is no use without the body"
 
 
 def _broken(data: bytes) -> bytes:
@@ -207,6 +207,35 @@ async def test_what_the_engine_adds_counts_for_vary(setting: Setting) -> None:
     setting.options = {"sent": {"User-Agent": "two/2"}}
     assert not (await setting.get()).from_cache
     assert (await setting.get(headers={"user-agent": "one/1"})).from_cache
+
+
+async def test_a_page_that_vary_does_not_select_may_still_be_the_right_one(setting: Setting) -> None:
+    control = [("Vary", "Cookie"), ("Cache-Control", "max-age=60")]
+    for session, etag in (("1", '"a"'), ("2", '"b"')):
+        setting.says(200, [("ETag", etag), *control], etag.encode())
+        await setting.get(headers={"Cookie": f"sid={session}"})
+    setting.origin.answer = lambda request: answer_of(request, 304, [("ETag", '"a"'), *control], b"")
+    third = {"Cookie": "sid=3"}
+    known = await setting.get(headers=third)
+    assert field(setting.origin.requests[-1], "If-None-Match") == '"b", "a"'
+    assert (known.body, known.not_modified, known.request.headers) == (b'"a"', True, third)
+    assert (await setting.get(headers=third)).from_cache
+    assert setting.asked == 3, "now it is stored for that request, too"
+
+
+async def test_a_304_that_says_nothing_of_which_page_is_not_guessed_at(setting: Setting) -> None:
+    for number in (1, 2):
+        setting.says(200, [("ETag", f'"{number}"'), ("Vary", "Cookie")])
+        await setting.get(headers={"Cookie": str(number)})
+    answers = iter([(304, b""), (200, b"whole")])
+
+    def answer(request: Request) -> Response:
+        status, body = next(answers)
+        return answer_of(request, status, [], body)
+
+    setting.origin.answer = answer
+    assert (await setting.get(headers={"Cookie": "3"})).body == b"whole"
+    assert field(setting.origin.requests[-1], "If-None-Match") is None
 
 
 async def test_a_cookie_is_set_when_the_server_sets_it_and_not_by_the_cache(setting: Setting) -> None:

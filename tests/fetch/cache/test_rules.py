@@ -53,7 +53,7 @@ def test_no_header_breaks_a_rule(
     assert rules.age(meta, now) >= 0
     assert rules.use_of(meta, asked, now) in rules.Use
     rules.may_serve_on_error(meta, asked, now)
-    rules.conditions(meta)
+    rules.conditions([meta, meta])
     rules.freshens(meta, later)
     fresh = rules.freshened(meta, later, now, now)
     assert fresh.status == status

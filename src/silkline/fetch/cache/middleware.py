@@ -81,7 +81,7 @@ class HttpCache:
         exchange = Exchange(request, key, fields, asked)
         if request.method == "HEAD":
             return await call_next(request)
-        return await self._asked(exchange, stored, call_next)
+        return await self._asked(exchange, stored, found, call_next)
 
     def _is_usable(self, stored: Stored) -> bool:
         return self._mode == "offline" or not stored.meta.replay_only
@@ -117,53 +117,69 @@ class HttpCache:
             raise _not_cached(request, "was not stored")
         return response
 
-    async def _asked(self, exchange: Exchange, stored: Stored | None, call_next: CallNext) -> Response:
-        """Ask the origin, with conditions where there is something to validate."""
+    async def _asked(
+        self, exchange: Exchange, stored: Stored | None, found: Sequence[Stored], call_next: CallNext
+    ) -> Response:
+        """Ask the origin, with conditions where there is something to validate.
+
+        stored: what is stored for this request; if nothing is, the origin may know another one of `found`,
+        which Vary did not select, for the right one (RFC 9111, section 4.3.1).
+        """
         request = exchange.request
-        body = stored.body() if stored is not None else None
-        conditions = rules.conditions(stored.meta) if stored is not None and body is not None else {}
+        candidates = [stored] if stored is not None else found
+        conditions = rules.conditions([candidate.meta for candidate in candidates])
         asked_at = self._clock()
         try:
             response = await call_next(_with_headers(request, conditions))
         except FetchError as error:
-            if stored is not None and error.cause in UNREACHABLE:
-                stale = self._instead(exchange, stored)
-                if stale is not None:
-                    return stale
+            if error.cause in UNREACHABLE and (stale := self._instead(exchange, stored)) is not None:
+                return stale
             raise
-        if response.status == 304 and conditions and stored is not None and body is not None:
-            if rules.freshens(stored.meta, response.headers):
-                return await self._validated(request, stored, body, response, asked_at)
+        if response.status == 304 and conditions:
+            validated = await self._validated(exchange, candidates, response, asked_at)
+            if validated is not None:
+                return validated
             asked_at = self._clock()
             response = await call_next(request)
-        if response.status in rules.ERRORS and stored is not None:
-            stale = self._instead(exchange, stored)
-            if stale is not None:
-                return stale
+        if response.status in rules.ERRORS and (stale := self._instead(exchange, stored)) is not None:
+            return stale
         response = msgspec.structs.replace(response, request=request) if conditions else response
         await self._keep(exchange, response, asked_at)
         return response
 
-    def _instead(self, exchange: Exchange, stored: Stored) -> Response | None:
-        if rules.may_serve_on_error(stored.meta, exchange.asked, self._clock()):
-            return self._served(exchange.request, stored)
-        return None
+    def _instead(self, exchange: Exchange, stored: Stored | None) -> Response | None:
+        """The stored response in place of a failure, where it may be."""
+        if stored is None or not rules.may_serve_on_error(stored.meta, exchange.asked, self._clock()):
+            return None
+        return self._served(exchange.request, stored)
 
     async def _validated(
-        self, request: Request, stored: Stored, body: bytes, response: Response, asked_at: float
-    ) -> Response:
+        self, exchange: Exchange, candidates: Sequence[Stored], response: Response, asked_at: float
+    ) -> Response | None:
+        """The stored response that a 304 speaks of; None if there is none, or its body is damaged."""
+        alone = len(candidates) == 1
+        for stored in candidates:
+            if rules.freshens(stored.meta, response.headers, alone=alone):
+                break
+        else:
+            return None
+        body = stored.body()
+        if body is None:
+            return None
         meta = rules.freshened(stored.meta, response.headers, asked_at, self._clock())
         if "no-store" in rules.response_directives(response.headers):
             await self._store.forget(stored)
-        else:
+        elif rules.selects(stored.meta, exchange.fields):
             await self._store.refresh(stored, meta)
+        else:
+            await self._put(exchange, meta, body)
         return msgspec.structs.replace(
             response,
-            url=request.url,
+            url=exchange.request.url,
             status=meta.status,
             headers=_without_old_cookies(meta.headers, response.headers),
             body=body,
-            request=request,
+            request=exchange.request,
             not_modified=True,
             from_cache=True,
         )
@@ -174,13 +190,22 @@ class HttpCache:
         if not may_store and not rules.may_replay(method, asked, response.status, response.headers):
             return
         headers = rules.storable_headers(response.headers)
-        varied = rules.varied_fields(headers, exchange.fields)
         meta = Meta(
-            response.status, headers, asked_at, self._clock(), varied, not may_store, response.http_version
+            response.status,
+            headers,
+            asked_at,
+            self._clock(),
+            replay_only=not may_store,
+            http_version=response.http_version,
         )
+        await self._put(exchange, meta, response.body)
+
+    async def _put(self, exchange: Exchange, meta: Meta, body: bytes) -> None:
+        """Store it for requests like this one."""
+        varied = rules.varied_fields(meta.headers, exchange.fields)
         variant = _hash(*(f"{name}:{value}" for name, value in varied)) if varied else b""
         key = msgspec.structs.replace(exchange.key, variant=variant)
-        await self._store.put(key, meta, response.body)
+        await self._store.put(key, msgspec.structs.replace(meta, varied=varied), body)
 
     async def _invalidate(self, url: str, response: Response) -> None:
         """RFC 9111, section 4.4; Location and Content-Location of the same origin too."""

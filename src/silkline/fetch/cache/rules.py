@@ -5,7 +5,7 @@ Nothing here asks for the time or touches a store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -176,21 +176,28 @@ def _must_ask_when_stale(control: Directives) -> bool:
     return "must-revalidate" in control
 
 
-def conditions(meta: Meta) -> dict[str, str]:
-    """The header fields that ask whether it is still current, as they came (RFC 9111, section 4.3.1)."""
+def conditions(stored: Sequence[Meta]) -> dict[str, str]:
+    """The header fields that ask whether one of these is still current (RFC 9111, section 4.3.1).
+
+    Validators go as they came. A Last-Modified is only asked about where it can mean one response alone.
+    """
     asked = {}
-    if etag := first(meta.headers, b"etag"):
-        asked["If-None-Match"] = etag
-    if modified := first(meta.headers, b"last-modified"):
+    tags = dict.fromkeys(etag for meta in stored if (etag := first(meta.headers, b"etag")))
+    if tags:
+        asked["If-None-Match"] = ", ".join(tags)
+    if len(stored) == 1 and (modified := first(stored[0].headers, b"last-modified")):
         asked["If-Modified-Since"] = modified
     return asked
 
 
-def freshens(meta: Meta, headers: Headers) -> bool:
-    """Whether a 304 with these fields is about the stored response (RFC 9111, section 4.3.4)."""
+def freshens(meta: Meta, headers: Headers, *, alone: bool = True) -> bool:
+    """Whether a 304 with these fields is about the stored response (RFC 9111, section 4.3.4).
+
+    alone: whether it was the only one that was asked about.
+    """
     etag = first(headers, b"etag")
     if etag is None:
-        return True
+        return alone
     stored = first(meta.headers, b"etag") or ""
     return stored.removeprefix("W/") == etag.removeprefix("W/") if etag.startswith("W/") else stored == etag
 
