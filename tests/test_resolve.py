@@ -205,6 +205,11 @@ def test_defaults_are_allowed_values() -> None:
         ("postgresql://me:pa/ss?w#rd@host/db", "postgresql://me:***@host/db"),
         ("postgresql://h/db?user=me&password=secret&a=b", "postgresql://h/db?user=me&password=***&a=b"),
         ("mysql://h/db?ssl_key_password=secret", "mysql://h/db?ssl_key_password=***"),
+        ("redis://:se/cr?t#@host:1/0", "redis://:***@host:1/0"),
+        ("unix:///run/redis.sock?db=1&password=secret", "unix:///run/redis.sock?db=1&password=***"),
+        ("redis://host/0?PASSWORD=secret&db=2", "redis://host/0?PASSWORD=***&db=2"),
+        ("redis+sentinel://u:secret@a:1,b:2/main", "redis+sentinel://u:***@a:1,b:2/main"),
+        ("https://shop.example/@someone?page=2", "https://shop.example/@someone?page=2"),
     ],
 )
 def test_passwords_are_not_shown(text: str, safe: str) -> None:

@@ -40,7 +40,7 @@ FrontierUrl = Annotated[
     str,
     Meta(
         pattern=r"^(|memory:|[A-Za-z][A-Za-z0-9+.-]*://[^\r\n\x00]*)$",
-        description="memory:, or sqlite:///path/to/file.db",
+        description="memory:, sqlite:///path/to/file.db, or redis://host:6379/0",
     ),
 ]
 Contact = Annotated[
@@ -169,7 +169,8 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of a crawl. Build it with `resolve.settings_from` where the values are a user's.
 
-    frontier: "sqlite:///path", "memory:", or "" for .silkline/<job>.db in the working directory.
+    frontier: "sqlite:///path", "memory:", a server's such as "redis://host:6379/0", or "" for
+        .silkline/<job>.db in the working directory.
     concurrency: visits at once in one process.
     per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
         bloom_error, keep_done_urls: see FrontierOptions; max_deliveries None means retries + 10.

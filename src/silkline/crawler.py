@@ -158,9 +158,10 @@ class Crawler:
         check_settings(settings)
         check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
-            owned = None if settings.frontier_url == "memory:" else outputs_in(settings.frontier_url)
+            url, job = settings.frontier_url, settings.job
+            owned = None if url == "memory:" else outputs_in(url, job)
             refuse_foreign(settings.outputs, owned)
-            remove_store(settings.frontier_url, settings.job)
+            remove_store(url, job, keep_cache=True)
             discard_owned(settings.outputs, owned)
         return plan
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.frontier import MemoryFrontier, frontier_from, remove_store
-from silkline.frontier.open import options_in, outputs_in
+from silkline.frontier.open import SERVER_SCHEMES, begun, on_server, options_in, outputs_in, store_file
+from silkline.frontier.redis import RedisFrontier
+from silkline.frontier.redis_link import SCHEMES
+from silkline.outcome import Heartbeat
+from tests import servers
 from tests.frontier.conftest import pages
 
 
@@ -30,7 +35,7 @@ async def test_three_slashes_are_relative_and_four_absolute(
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://localhost/0", "sqlite://", "sqlite:///", "sqlite:///directory/", "job.db", ""]
+    "url", ["reddis://localhost/0", "sqlite://", "sqlite:///", "sqlite:///directory/", "job.db", ""]
 )
 def test_anything_else_is_refused_in_one_line(url: str) -> None:
     with pytest.raises(ConfigError, match="is no frontier: write memory:, or sqlite:///path") as caught:
@@ -46,6 +51,72 @@ def test_what_only_a_server_does_is_refused_in_one_line(url: str, name: str, val
     with pytest.raises(ConfigError, match=rf"{name} = {value} needs .* \(redis://") as caught:
         frontier_from(url, FrontierOptions(**{name: value}))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://10.0.0.5:6379/0", "rediss://u:p@h/1", "unix:///r.sock?db=2", "redis+cluster://h:7000"]
+)
+def test_a_servers_url_gives_its_frontier_without_a_word_to_it(url: str) -> None:
+    assert isinstance(frontier_from(url, FrontierOptions(partitions=4, dedup="bloom")), RedisFrontier)
+    assert on_server(url)
+    assert store_file(url) is None
+
+
+def test_the_schemes_are_those_that_the_client_knows() -> None:
+    assert set(SCHEMES) == SERVER_SCHEMES
+    assert not any(map(on_server, ("memory:", "sqlite:///redis://x", "redis", "redis:/x", "http://redis/")))
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    for look in (lambda url: frontier_from(url, FrontierOptions()), begun, outputs_in, options_in):
+        with pytest.raises(ConfigError, match=r"^a frontier on Redis or Valkey needs .*'silkline\[redis\]'$"):
+            look("redis://127.0.0.1:1/0")
+
+
+class TestOnAServer:
+    async def test_a_job_is_looked_up_by_its_name_and_removed_alone(self) -> None:
+        url = servers.valkey_url()
+        for job, delay in (("open-one", 1.5), ("open-two", 0.0)):
+            frontier = frontier_from(url, FrontierOptions(job=job, delay=delay))
+            assert not begun(url, job)
+            await frontier.open()
+            await frontier.add(pages("a", 3))
+            await frontier.commit([], lambda outcomes, positions, job=job: {f"/{job}.csv": "1"})
+            await frontier.close()
+        assert (begun(url, "open-one"), begun(url, "open-three")) == (True, False)
+        assert outputs_in(url, "open-one") == {"/open-one.csv"}
+        kept = options_in(url, "open-one")
+        assert kept is not None
+        assert (kept.job, kept.delay) == ("open-one", 1.5)
+        remove_store(url, "open-one")
+        assert (begun(url, "open-one"), options_in(url, "open-one")) == (False, None)
+        assert outputs_in(url, "open-two") == {"/open-two.csv"}
+        remove_store(url, "open-two")
+
+    async def test_a_job_that_a_worker_is_at_is_not_removed(self) -> None:
+        url = servers.valkey_url()
+        frontier = frontier_from(url, FrontierOptions(job="open-busy"))
+        await frontier.open()
+        await frontier.heartbeat(Heartbeat("box", 1, 0.0))
+        with pytest.raises(JobError, match=f"'open-busy' is in use by {frontier.worker}: end these"):
+            remove_store(url, "open-busy")
+        await frontier.close()
+        remove_store(url, "open-busy")
+        assert not begun(url, "open-busy")
+
+    def test_a_server_that_is_away_is_one_line_without_the_password(self) -> None:
+        url = f"redis://me:secret@127.0.0.1:{servers.free_port()}/0"
+        for look in (begun, outputs_in, options_in, remove_store):
+            with pytest.raises(FrontierError, match=r"Redis at redis://127\.0\.0\.1:") as caught:
+                look(url, "any")
+            assert "secret" not in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def test_a_misspelt_scheme_shows_no_password() -> None:
+    with pytest.raises(ConfigError, match=r"'reddis://me:\*\*\*@host/0' is no frontier"):
+        frontier_from("reddis://me:secret@host/0", FrontierOptions())
 
 
 class TestRemoveStore:

@@ -45,7 +45,10 @@ SETTINGS: dict[str, Any] = {
     ],
     "job": _text(JOB, "NAME", "The job's name. Running the same job again resumes it."),
     "frontier": _text(
-        JOB, "URL", "Where its requests live: sqlite:///PATH, or memory: to keep nothing.", ".silkline/JOB.db"
+        JOB,
+        "URL",
+        "Where its requests live: sqlite:///PATH, redis://HOST:PORT/DB, or memory: to keep nothing.",
+        ".silkline/JOB.db",
     ),
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
     "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),

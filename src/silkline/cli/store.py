@@ -13,7 +13,7 @@ from typer import echo
 from silkline.config import FrontierOptions, Settings
 from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.protocols import Frontier
-from silkline.resolve import DEFAULT, Resolved, resolve
+from silkline.resolve import DEFAULT, Resolved, redacted, resolve
 
 T = TypeVar("T")
 
@@ -34,23 +34,25 @@ class Store(msgspec.Struct, frozen=True):
 
 def begun(settings: Settings) -> bool:
     """Whether the job has a store; memory never outlives its process."""
-    from silkline.frontier.open import store_file
+    from silkline.frontier import open
 
-    path = store_file(settings.frontier_url)
-    return path is not None and path.exists()
+    return open.begun(settings.frontier_url, settings.job)
 
 
 def stores(job: str | None, frontier: str | None, config: Path | None) -> list[Store]:
-    """The job that is named, or the one that the named frontier keeps; where none is named, all that are
-    in the working directory.
+    """The job that is named, or the one that the named file keeps; where none is named, all that are in the
+    working directory. On a server, which keeps many, it is always the one that is named, or the usual one.
 
     No other setting is looked at. Raises ConfigError where there is no such job, and creates nothing.
     """
+    from silkline.frontier.open import on_server
+
     names = ("job", "frontier")
     resolved = resolve({"job": job, "frontier": frontier}, os.environ, config=config, names=names)
     settings = resolved.settings
     if settings.frontier or resolved.origins["job"] != DEFAULT:
-        return [_store_of(settings, named=settings.job if job or not settings.frontier else None)]
+        whichever = settings.frontier and not job and not on_server(settings.frontier)
+        return [_store_of(settings, named=None if whichever else settings.job)]
     found = _kept_here()
     if not found:
         raise ConfigError(f"which job? there is none in {FOLDER}/; {NAMING}")
@@ -66,11 +68,13 @@ def one_store(job: str | None, frontier: str | None, config: Path | None) -> Sto
 
 
 def with_job_of_frontier(resolved: Resolved) -> Resolved:
-    """Where a frontier is named and no job, the job is the one that it keeps, unless it is to start over."""
-    from silkline.frontier.open import options_in
+    """Where a file is named and no job, the job is the one that it keeps, unless it is to start over."""
+    from silkline.frontier.open import on_server, options_in
 
     settings = resolved.settings
     if resolved.origins["job"] != DEFAULT or not settings.frontier or settings.fresh:
+        return resolved
+    if on_server(settings.frontier):
         return resolved
     kept = options_in(settings.frontier)
     return resolved if kept is None else resolved.having("job", kept.job, "kept in the frontier")
@@ -95,16 +99,22 @@ def with_frontier(store: Store, work: Callable[[Frontier], Awaitable[T]]) -> T:
 
 def _store_of(settings: Settings, named: str | None) -> Store:
     """named: the job that it must be; None for whichever it is."""
-    from silkline.frontier.open import options_in
+    from silkline.frontier.open import on_server, options_in
 
     url = settings.frontier_url
-    kept = options_in(url)
+    kept = options_in(url, settings.job)
     if kept is not None:
         return Store(url, kept if named is None else msgspec.structs.replace(kept, job=named))
     which = "no job" if named is None else f"no job {named!r}"
     if url == "memory:":
         raise ConfigError(f"there is {which}: memory: keeps nothing")
-    raise ConfigError(f"there is {which}: {url} {'is empty' if begun(settings) else 'does not exist'}")
+    if not on_server(url):
+        raise ConfigError(f"there is {which}: {url} {'is empty' if begun(settings) else 'does not exist'}")
+    if begun(settings):
+        raise ConfigError(
+            f"the job {named!r} has only tasks in its inbox: begin it with silkline work or seed"
+        )
+    raise ConfigError(f"there is {which} at {redacted(url)}; name another with --job")
 
 
 def _kept_here() -> list[Store]:

@@ -1,40 +1,61 @@
-"""From the user's `--frontier` to a frontier."""
+"""From the user's `--frontier` to a frontier, and to what can be asked of one without joining its job.
+
+A file keeps one job and knows its name. A server keeps many: there the job is the one that is named.
+"""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 from silkline.config import FrontierOptions
-from silkline.errors import ConfigError, FrontierError, JobError
-from silkline.frontier import sqlite_reads
-from silkline.frontier.liveness import remove_locks
+from silkline.errors import ConfigError, JobError
+from silkline.frontier import sqlite_lookup
 from silkline.frontier.memory import MemoryFrontier
 from silkline.frontier.sqlite import SqliteFrontier
-from silkline.frontier.sqlite_file import Database, open_reader, primary_code, refuse_foreign_file
 from silkline.protocols import Frontier
+from silkline.resolve import redacted
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+MEMORY = "memory:"
 SQLITE = "sqlite:///"
+SERVER_SCHEMES = frozenset(
+    {"redis", "rediss", "unix", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel"}
+)
 ONLY_ON_A_SERVER = ("partitions", "dedup", "keep_done_urls")
-
-T = TypeVar("T")
+USUAL_JOB = FrontierOptions().job
 
 
 def frontier_from(url: str, options: FrontierOptions) -> Frontier:
-    """ "memory:", "sqlite:///relative/path" or "sqlite:////absolute/path"; not opened yet.
+    """The frontier behind a URL, not opened yet: "memory:"; "sqlite:///relative/path" or
+    "sqlite:////absolute/path"; "redis://host:port/db" and the other schemes of SERVER_SCHEMES.
 
-    Raises ConfigError for anything else, and for options that this frontier does not know.
+    Raises ConfigError for anything else, for options that this frontier does not know, and where its extra
+    is not installed.
     """
     check_options(url, options)
-    if url == "memory:":
+    if url == MEMORY:
         return MemoryFrontier(options)
+    if on_server(url):
+        _redis_lookup()
+        from silkline.frontier.redis import RedisFrontier
+
+        return RedisFrontier(url, options)
     return SqliteFrontier(_path(url), options)
+
+
+def on_server(url: str) -> bool:
+    """Whether the URL names a server, which keeps many jobs and may be shared by many machines."""
+    return url.partition("://")[0].lower() in SERVER_SCHEMES and "://" in url
 
 
 def check_options(url: str, options: FrontierOptions) -> None:
     """Raise ConfigError for a URL that is no frontier, and for options that only a server's knows."""
+    if on_server(url):
+        return
     store_file(url)
     plain = FrontierOptions()
     for name in ONLY_ON_A_SERVER:
@@ -46,88 +67,91 @@ def check_options(url: str, options: FrontierOptions) -> None:
 
 
 def store_file(url: str) -> Path | None:
-    """The file behind the URL, None for memory. Raises ConfigError for a URL that is no frontier."""
-    return None if url == "memory:" else _path(url)
+    """The file behind the URL; None for memory and servers. Raises ConfigError for what is no frontier."""
+    return None if url == MEMORY or on_server(url) else _path(url)
 
 
-def outputs_in(url: str) -> frozenset[str]:
+def begun(url: str, job: str = USUAL_JOB) -> bool:
+    """Whether there is anything of the job; memory never outlives its process."""
+    if on_server(url):
+        return bool(_redis_lookup().exists(url, job))
+    path = store_file(url)
+    return path is not None and path.exists()
+
+
+def outputs_in(url: str, job: str = USUAL_JOB) -> frozenset[str]:
     """The names of the sinks that have a committed position in the store: what the job may call its own.
 
-    Empty for memory, for a file that does not exist, and for one too damaged to tell. Changes nothing.
+    Empty for memory, for a job that was never begun, and for a file too damaged to tell. Changes nothing.
 
-    Raises JobError for a file that is no frontier.
+    Raises JobError for a file that is no frontier, FrontierError for a server that is away.
     """
-    try:
-        return frozenset(_looked_up(url, sqlite_reads.positions) or ())
-    except FrontierError as error:
-        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
-            return frozenset()
-        raise
-
-
-def options_in(url: str) -> FrontierOptions | None:
-    """The job that is kept there, with the limits that it was opened with last; the rest are defaults.
-
-    None for memory, for a file that does not exist, and for one that holds no job yet. Changes nothing.
-
-    Raises JobError for a file that is no frontier, FrontierError for a damaged one.
-    """
-    row = _looked_up(url, lambda database: database.row("SELECT job, per_host, delay FROM meta"))
-    return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2])
-
-
-def _looked_up(url: str, look: Callable[[Database], T]) -> T | None:
+    if on_server(url):
+        return frozenset(_redis_lookup().outputs_in(url, job))
     path = store_file(url)
-    if path is None or not path.exists():
-        return None
-    refuse_foreign_file(path)
-    database = open_reader(path)
-    try:
-        return look(database) if database.row("PRAGMA user_version") != (0,) else None
-    finally:
-        database.close()
+    return frozenset() if path is None else sqlite_lookup.outputs_in(path)
 
 
-def remove_store(url: str, job: str | None = None) -> None:
-    """Forget the job that is kept there: what `--fresh` does. Nothing there is fine.
+def options_in(url: str, job: str = USUAL_JOB) -> FrontierOptions | None:
+    """The job that is kept there, with the limits that were applied last; what is not kept is at its default.
 
-    job: the name it must have; None for any.
+    job: on a server, the one that is meant; in a file there is one only, whatever its name.
 
-    Raises JobError for a file that is no frontier, that is another job's, or that a running crawl uses.
+    None for memory and where no job was begun. Changes nothing.
+
+    Raises JobError for a file that is no frontier, FrontierError for a damaged one and a server that is away.
     """
+    if on_server(url):
+        found: FrontierOptions | None = _redis_lookup().options_in(url, job)
+        return found
     path = store_file(url)
-    if path is None:
-        return
-    if path.exists():
-        refuse_foreign_file(path)
-        if job is not None:
-            _refuse_other_job(url, job)
-    remove_locks(path)
-    try:
-        # The log first: without its file it means nothing, and a new file must not find it.
-        for suffix in ("-wal", "-shm", ""):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot remove {path}: {error.strerror}; check its permissions") from error
+    return None if path is None else sqlite_lookup.options_in(path)
 
 
-def _refuse_other_job(url: str, job: str) -> None:
+def remove_store(
+    url: str,
+    job: str | None = None,
+    *,
+    keep_cache: bool = False,
+    progress: Callable[[int], None] = lambda keys: None,
+) -> None:
+    """Forget the job that is kept there. Nothing there is fine.
+
+    job: the name it must have; None for any in a file, and for the usual one on a server.
+    keep_cache: not the HTTP cache that lies beside it on a server: what `--fresh` does.
+    progress: told now and then how many keys of a server are gone.
+
+    Raises JobError for a file that is no frontier, for another job's, and for a job that workers are at.
+    """
+    if on_server(url):
+        job = job or USUAL_JOB
+        if living := _redis_lookup().living_in(url, job):
+            raise JobError(
+                f"the job {job!r} is in use by {', '.join(sorted(living))}: end these workers first"
+            )
+        _redis_lookup().remove(url, job, progress, keep_cache=keep_cache)
+    elif (path := store_file(url)) is not None:
+        sqlite_lookup.remove(path, job)
+
+
+def _redis_lookup() -> ModuleType:
+    """Imported late: most crawls need none of it. Raises ConfigError where the client is not installed."""
     try:
-        kept = options_in(url)
-    except FrontierError:
-        return  # too damaged to tell: starting over is what helps
-    if kept is not None and kept.job != job:
-        raise JobError(
-            f"{store_file(url)} belongs to the job {kept.job!r}, not {job!r}, and will not be removed: "
-            "give that name with --job, or choose another file with --frontier"
-        )
+        import redis  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "a frontier on Redis or Valkey needs a client: pip install 'silkline[redis]'"
+        ) from error
+    from silkline.frontier import redis_lookup
+
+    return redis_lookup
 
 
 def _path(url: str) -> Path:
     path = url.removeprefix(SQLITE)
     if path == url or not path or path.endswith("/"):
         raise ConfigError(
-            f"{url!r} is no frontier: write memory:, or sqlite:///path/to/file.db "
-            "(with four slashes for an absolute path)"
+            f"{redacted(url)!r} is no frontier: write memory:, or sqlite:///path/to/file.db "
+            "(with four slashes for an absolute path), or redis://host:6379/0"
         )
     return Path(path)

@@ -13,7 +13,7 @@ from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier.redis_link import address_of, client_of, passing
 from silkline.frontier.redis_partition import prefix_of
-from silkline.frontier.redis_reads import text_of
+from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
     r"(meta|hosts|levels|expiry|delayed|ops|idle|draining|positions|facts|config|stats|workers"
@@ -23,6 +23,9 @@ OWN = re.compile(
 """Names behind a partition's prefix that are the job's. Whatever else begins like it is left alone."""
 
 AT_ONCE = 1_000
+
+LIVING = 10.0
+"""Seconds since its last heartbeat for which a worker counts as living: it beats every two seconds."""
 
 
 def exists(url: str, job: str) -> bool:
@@ -66,6 +69,16 @@ def options_in(url: str, job: str) -> FrontierOptions | None:
         bloom_capacity=int(meta["bloom_capacity"]),
         bloom_error=float(meta["bloom_error"]),
     )
+
+
+def living_in(url: str, job: str) -> tuple[str, ...]:
+    """The workers that had a heartbeat in the last few seconds."""
+    with _client(url) as client:
+        beats = text_of(client.hgetall(_home(url, job) + "workers"))
+        if not beats:
+            return ()
+        seconds, micros = client.time(target_nodes="random") if _clustered(url) else client.time()
+    return tuple(worker.id for worker in workers_of(beats, seconds + micros / 1e6) if worker.seen < LIVING)
 
 
 def remove(

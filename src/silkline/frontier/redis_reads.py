@@ -166,7 +166,7 @@ async def overview(
         stats=stats,
         hosts=tuple(states[:hosts]),
         host_count=known,
-        workers=_workers(workers, now),
+        workers=workers_of(workers, now),
         oldest_lease=oldest,
         live=text_of(await home.command("HGETALL", "config")),
         notes=(*await _dedup_notes(partitions, options), *await persistence(link)),
@@ -190,7 +190,8 @@ class _Beat(Heartbeat, frozen=True, kw_only=True):
     seen: float
 
 
-def _workers(texts: Mapping[str, str], now: float) -> tuple[WorkerState, ...]:
+def workers_of(texts: Mapping[str, str], now: float) -> tuple[WorkerState, ...]:
+    """`now`: by the server's clock."""
     found = []
     for name, text in sorted(texts.items()):
         try:

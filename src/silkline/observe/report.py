@@ -15,6 +15,7 @@ from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.snapshot import Snapshot
 from silkline.outcome import REFUSALS, Stats
+from silkline.resolve import redacted
 
 FINISHED = "finished"
 INTERRUPTED = "interrupted"
@@ -161,7 +162,7 @@ def next_steps(report: Report) -> list[str]:
     elif report.reason != FINISHED and not report.frontier.startswith("memory:"):
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
-        where = f" --frontier {shlex.quote(report.frontier)}" if report.frontier else ""
+        where = f" --frontier {shlex.quote(redacted(report.frontier))}" if report.frontier else ""
         steps.append(f"silkline dead list --job {shlex.quote(report.job)}{where}")
     return steps
 
