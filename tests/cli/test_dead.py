@@ -45,6 +45,7 @@ def test_dead_letters_are_listed_counted_and_resent(inside: Call, broken_shop: S
         "leased": 0,
         "done": 3,
         "dead": 7,
+        "inbox": 0,
     }
 
     broken_shop.pages |= {f"/thing/{n}{x}": "<title>back</title>" for n in (1, 2, 3) for x in "ab"}
