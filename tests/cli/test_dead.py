@@ -52,7 +52,7 @@ def test_dead_letters_are_listed_counted_and_resent(inside: Call, broken_shop: S
     assert "5 put back" in inside("dead", "resend", "--limit", "5", "--cause", "http_404").stdout
     assert "no such dead letters" in inside("dead", "resend", "--cause", "dns").stdout
     assert inside("status").stdout.split() == (
-        ["shop", "5", "waiting", "0", "delayed", "0", "leased", "3", "done", "2", "dead"]
+        ["shop", "5", "waiting", "0", "delayed", "0", "leased", "3", "done", "2", "dead", "0", "inbox"]
     )
     hits = broken_shop.hits.total()
     again = inside("crawl", f"{broken_shop.url}/", "--follow-all", "--job", "shop", "-o", "items.jsonl")
