@@ -23,6 +23,7 @@ from silkline.version import __version__
 
 if TYPE_CHECKING:
     from silkline.crawler import Crawler
+    from silkline.engine.sitemaps import Sitemaps
     from silkline.errors import Retry, SilklineError
     from silkline.observe.report import Report
     from silkline.parse.page import Page
@@ -39,6 +40,7 @@ __all__ = [
     "Response",
     "Retry",
     "SilklineError",
+    "Sitemaps",
     "__version__",
     "seed",
     "seed_async",
@@ -53,6 +55,7 @@ _HOMES = {
     "Response": "silkline.response",
     "Retry": "silkline.errors",
     "SilklineError": "silkline.errors",
+    "Sitemaps": "silkline.engine.sitemaps",
     "seed": "silkline.producer",
     "seed_async": "silkline.producer",
 }

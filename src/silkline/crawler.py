@@ -15,6 +15,7 @@ from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, outputs_of
+from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, FatalError
 from silkline.frontier.open import check_options, outputs_in, remove_store
 from silkline.observe.report import Report, report_of
@@ -135,6 +136,9 @@ class Crawler:
     def _plan(self, settings: Settings, seeds: Sequence[Seed], *, owns_process: bool) -> Plan:
         if not self.router.labels:
             raise ConfigError("this crawler has no handler; write one with @crawler.handler")
+        for seed in seeds:
+            if isinstance(seed, Sitemaps):
+                seed.fetch_as(settings)
         source = Seeds(*seeds, labels=self.router.labels)
         plan = Plan(
             settings=settings,

@@ -104,6 +104,8 @@ BASE = Declaration(urls=("https://shop.example/",), fields=("a=p",), outputs=("a
 CHANGES: list[dict[str, Any]] = [
     {"urls": ("https://shop.example/x",)},
     {"urls_file": "urls.txt"},
+    {"sitemaps": ("https://shop.example/sitemap.xml",)},
+    {"sitemaps": ("https://shop.example/sitemap.xml",), "since": "2026-01-31"},
     {"fields": ("a=h2",)},
     {"item": "div"},
     {"follow": ("a",)},
@@ -118,6 +120,10 @@ def test_another_crawl_has_another_name_and_definition(change: dict[str, Any]) -
     other = msgspec.structs.replace(BASE, **change)
     assert job_name(other) != job_name(BASE)
     assert definition_of(other) != definition_of(BASE)
+
+
+def test_a_crawl_keeps_the_name_that_it_had_before_there_were_sitemaps() -> None:
+    assert job_name(BASE) == "shop.example-aed855e8"
 
 
 def test_every_part_of_a_declaration_is_covered_by_the_test_above() -> None:

@@ -28,6 +28,7 @@ EXAMPLES = """\
   silkline crawl https://shop.example/ --follow a.next -o pages.csv
   silkline crawl https://shop.example/ --item .product --field name=h2
   silkline crawl --urls urls.txt --field title=title -o titles.jsonl
+  silkline crawl --sitemap https://shop.example/ --since 2026-01-31
 """
 
 Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
@@ -37,6 +38,24 @@ UrlsFile = Annotated[
         "--urls",
         metavar="FILE",
         help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
+        rich_help_panel=FROM,
+    ),
+]
+SitemapUrls = Annotated[
+    list[str] | None,
+    Option(
+        "--sitemap",
+        metavar="URL",
+        help="Start at the pages that a sitemap lists; the home page of a site stands for those that its"
+        " robots.txt names. Repeatable.",
+        rich_help_panel=FROM,
+    ),
+]
+Since = Annotated[
+    str | None,
+    Option(
+        metavar="DATE",
+        help="With --sitemap: only pages that have changed since then, such as 2026-01-31.",
         rich_help_panel=FROM,
     ),
 ]
@@ -81,6 +100,8 @@ Fields = Annotated[
 def crawl(
     urls: Urls = None,
     urls_file: UrlsFile = None,
+    sitemap: SitemapUrls = None,
+    since: Since = None,
     follow: Follow = None,
     follow_all: FollowAll = False,
     allow_host: AllowHost = None,
@@ -102,6 +123,8 @@ def crawl(
         Declaration(
             urls=tuple(urls or ()),
             urls_file=urls_file,
+            sitemaps=tuple(sitemap or ()),
+            since=since,
             fields=tuple(field or ()),
             item=item,
             follow=tuple(follow or ()),
@@ -126,12 +149,13 @@ def crawl_declared(
 
     thrown_away: the folder of a job that nobody wants to keep.
     """
-    from silkline.cli.declared import declared_crawler, job_name
+    from silkline.cli.declared import declared_crawler, job_name, sitemap_seeds
     from silkline.cli.show import conduct, settings_table, warn
 
     resolved = resolve(given, os.environ, config=config)
     declaration = msgspec.structs.replace(declaration, outputs=resolved.settings.outputs)
     seeds: list[Seed] = [*declaration.urls, *([Path(declaration.urls_file)] if declaration.urls_file else [])]
+    seeds += sitemap_seeds(declaration)
     if seeds and resolved.origins["job"] == DEFAULT:
         resolved = resolved.having("job", job_name(declaration), "named after the crawl")
     warn(resolved.warnings)
@@ -146,6 +170,8 @@ def crawl_declared(
             echo(settings_table(resolved))
             return 0
         if not seeds:
-            raise ConfigError("nothing to crawl: give a URL, such as https://example.com/, or --urls FILE")
+            raise ConfigError(
+                "nothing to crawl: give a URL, such as https://example.com/, or --urls FILE or --sitemap URL"
+            )
         crawler = declared_crawler(declaration)
         return conduct(crawler, seeds, resolved.settings, preview=preview, kept=thrown_away is None)

@@ -12,6 +12,7 @@ import msgspec
 
 from silkline.cli.scope import Scope, site_of
 from silkline.crawler import Crawler
+from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import BadUrlError, ConfigError, SelectorError
 from silkline.parse.fields import Field, extract, parse_fields
 from silkline.parse.page import Page
@@ -25,13 +26,16 @@ DEFINITION_LIMIT = 300
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line says about a crawl, as it is written there.
 
-    urls: seeds. urls_file: a file of more, "-" for standard input.
+    urls: seeds. urls_file: a file of more, "-" for standard input. sitemaps: URLs of lists of
+        more, from which `since` leaves out what is older.
     fields: NAME=CSS. item: the CSS of one item. follow: CSS of links. allow_hosts: for follow_all.
     outputs: belong to the definition, so that another output is another job.
     """
 
     urls: tuple[str, ...] = ()
     urls_file: str | None = None
+    sitemaps: tuple[str, ...] = ()
+    since: str | None = None
     fields: tuple[str, ...] = ()
     item: str | None = None
     follow: tuple[str, ...] = ()
@@ -52,6 +56,8 @@ def definition_of(declaration: Declaration) -> str:
     words = list(declaration.urls)
     options = [
         ("--urls", [declaration.urls_file] if declaration.urls_file else []),
+        ("--sitemap", declaration.sitemaps),
+        ("--since", [declaration.since] if declaration.since else []),
         ("--item", [declaration.item] if declaration.item else []),
         ("--field", declaration.fields),
         ("--follow", declaration.follow),
@@ -63,18 +69,30 @@ def definition_of(declaration: Declaration) -> str:
     return text if len(text) <= DEFINITION_LIMIT else f"{text[: DEFINITION_LIMIT - 10]}… {_short_hash(text)}"
 
 
+def sitemap_seeds(declaration: Declaration) -> list[Sitemaps]:
+    """Raises ConfigError for a URL or a date that is none."""
+    if not declaration.sitemaps:
+        if declaration.since is not None:
+            raise ConfigError("--since goes with --sitemap URL")
+        return []
+    return [Sitemaps(*declaration.sitemaps, since=declaration.since)]
+
+
 def job_name(declaration: Declaration) -> str:
     """The job's name where none is given: the same crawl has the same one, another crawl another.
 
     Raises ConfigError for a first URL that is none.
     """
-    if declaration.urls:
-        start = _site(declaration.urls[0])
+    if declaration.urls or declaration.sitemaps:
+        start = _site((*declaration.urls, *declaration.sitemaps)[0])
     else:
         start = "stdin" if declaration.urls_file == "-" else (declaration.urls_file or "").rpartition("/")[2]
     slug = re.sub(r"[^\w.-]+", "-", start).strip("-._")[:60] or "crawl"
-    everything = msgspec.json.encode(declaration)
-    return f"{slug}-{_short_hash(everything.decode())}"
+    everything = msgspec.structs.asdict(declaration)
+    for later in ("sitemaps", "since"):  # other crawls keep the names that they had before there were these
+        if not everything[later]:
+            del everything[later]
+    return f"{slug}-{_short_hash(msgspec.json.encode(everything).decode())}"
 
 
 def _site(url: str) -> str:

@@ -23,6 +23,7 @@ EXAMPLES = """\
 
   silkline seed urls.txt --job shop
   zcat urls.gz | silkline seed - --job shop
+  silkline seed --sitemap https://shop.example/sitemap.xml --job shop
   silkline seed --sql postgresql://me@db/shop --query 'select url, id from products' --every 30m
 """
 
@@ -50,6 +51,24 @@ QueryText = Annotated[
         metavar="SQL",
         help="What to read from it: a column url; label, priority, method, headers, body and key where there"
         " are such; the other columns become the request's extra data.",
+        rich_help_panel=FROM,
+    ),
+]
+SitemapUrls = Annotated[
+    list[str] | None,
+    Option(
+        "--sitemap",
+        metavar="URL",
+        help="The pages that a sitemap lists; the home page of a site stands for those that its robots.txt"
+        " names. Repeatable.",
+        rich_help_panel=FROM,
+    ),
+]
+Since = Annotated[
+    str | None,
+    Option(
+        metavar="DATE",
+        help="With --sitemap: only pages that have changed since then, such as 2026-01-31.",
         rich_help_panel=FROM,
     ),
 ]
@@ -98,6 +117,8 @@ def seed(
     frontier: Frontier = None,
     sql: Sql = None,
     query: QueryText = None,
+    sitemap: SitemapUrls = None,
+    since: Since = None,
     batch: Batch = None,
     max_waiting: MaxWaiting = None,
     every: Every = None,
@@ -119,8 +140,12 @@ def seed(
     seeds: list[Seed] = [_seed(word) for word in words or ()]
     if (sql is None) != (query is None):
         raise ConfigError("--sql URL says which database, --query SQL what to read: give both")
-    if not seeds and sql is None:
-        raise ConfigError("nothing to add: give a file, a URL, - for standard input, or --sql and --query")
+    if since is not None and not sitemap:
+        raise ConfigError("--since goes with --sitemap URL")
+    if not seeds and sql is None and not sitemap:
+        raise ConfigError(
+            "nothing to add: give a file, a URL, - for standard input, --sitemap, or --sql and --query"
+        )
     schedule = None if every is None else schedule_from(every)
     if schedule is not None and Path("-") in seeds:
         raise ConfigError("standard input can be read once only: --every needs a file, a URL or --sql")
@@ -129,6 +154,8 @@ def seed(
     recipe = Recipe(
         settings=resolved.settings,
         seeds=tuple(seeds),
+        sitemaps=tuple(sitemap or ()),
+        since=since,
         query=None if sql is None or query is None else (sql, query),
         flow=Flow(batch=batch, max_waiting=max_waiting),
         revisit=revisit,

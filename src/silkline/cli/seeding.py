@@ -17,6 +17,7 @@ from silkline.engine.producer import BATCH, Flow
 from silkline.engine.production import produce, refuse_memory, visit_at
 from silkline.engine.schedule import Schedule, repeat
 from silkline.engine.signals import stop_on_signals
+from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, SilklineError
 from silkline.events import Seeded
 from silkline.observe import figures
@@ -33,6 +34,8 @@ class Recipe(msgspec.Struct, frozen=True):
 
     settings: Settings
     seeds: tuple[Seed, ...]
+    sitemaps: tuple[str, ...]
+    since: str | None
     query: tuple[str, str] | None
     flow: Flow
     revisit: bool
@@ -40,7 +43,10 @@ class Recipe(msgspec.Struct, frozen=True):
     def source(self) -> Seeds:
         """Raises ConfigError."""
         queries = () if self.query is None else (Query(*self.query, batch=self.flow.batch or BATCH),)
-        return Seeds(*self.seeds, *queries)
+        maps: tuple[Sitemaps, ...] = ()
+        if self.sitemaps:
+            maps = (Sitemaps(*self.sitemaps, since=self.since, settings=self.settings),)
+        return Seeds(*self.seeds, *queries, *maps)
 
 
 def run(recipe: Recipe, schedule: Schedule | None, *, as_json: bool) -> int:

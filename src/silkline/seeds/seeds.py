@@ -42,6 +42,7 @@ class Seeds:
                 self._sources.append(FileSource(Path(seed), labels))
             elif isinstance(seed, SeedSource):
                 self._sources.append(seed if labels is None else _Labelled(seed, labels))
+                self._collections.append(getattr(seed, "given", ()))
             elif isinstance(seed, Iterable) and not isinstance(seed, (bytes, dict)):
                 self._sources.append(IterableSource(seed, labels))
                 if isinstance(seed, Collection):
@@ -52,7 +53,8 @@ class Seeds:
     @property
     def given(self) -> Iterator[str]:
         """The URLs that are written down where the crawl is started, in lists too, as they stand there: the
-        user's own word. What a file or an iterator brings is data, and not among them."""
+        user's own word. The URL of a sitemap is, too. What a file, a sitemap or an iterator brings is data,
+        and not among them."""
         for seed in chain(self._direct, *self._collections):
             if isinstance(seed, (str, Request)):
                 yield seed if isinstance(seed, str) else seed.url
