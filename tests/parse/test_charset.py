@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from silkline.parse.charset import decode, encoding_named, json_charset, text_charset
+from silkline.parse.charset import decode, encoding_named, json_charset
 from silkline.parse.content import media_type
 from tests.conformance import Case, cases, check, raw
 from tests.parse.pages import page_of
@@ -156,7 +158,32 @@ def test_a_label_without_end_is_no_label_and_not_remembered() -> None:
     assert encoding_named("utf-8" + " " * 1_000_000) is None
 
 
-def test_only_the_start_of_a_large_text_is_looked_at_for_its_charset() -> None:
-    text = RUSSIAN.encode("windows-1251") * 40_000
-    assert text_charset(text, None).name == "windows-1251"
+LARGE = [
+    ("windows-1251", RUSSIAN),
+    ("gb18030", CHINESE),
+    ("shift_jis", JAPANESE),
+    ("euc-kr", KOREAN),
+    ("big5", TRADITIONAL),
+    ("utf-8", RUSSIAN),
+]
+
+
+@pytest.mark.parametrize("before", [0, 1, 200_000])
+@pytest.mark.parametrize(("codec", "text"), LARGE)
+def test_a_large_text_is_detected_by_a_part_of_it(codec: str, text: str, before: int) -> None:
+    started = time.perf_counter()
+    body = b"x" * before + f"{text}\n".encode(codec) * 60_000
+    page = page_of(b"<p>" + body, "text/html")
+    assert (page.source[-len(text) - 1 :], page.charset_source) == (f"{text}\n", "content")
+    assert page_of(body, "text/plain").source[-len(text) - 1 :] == f"{text}\n"
+    assert time.perf_counter() - started < 10
+
+
+def test_a_large_page_is_still_read_as_its_late_meta_says() -> None:
+    body = b"<!--" + b"x" * 100_000 + b"--><meta charset=koi8-r><p>" + RUSSIAN.encode("koi8-r")
+    page = page_of(body, "text/html")
+    assert (page.text("p"), page.charset, page.charset_source) == (RUSSIAN, "KOI8-R", "meta")
+
+
+def test_the_charset_of_json_is_told_by_its_start() -> None:
     assert json_charset(b"[" + b"1," * 2_000_000).name == "UTF-8"

@@ -29,11 +29,13 @@ _XML_UTF_16 = ((b"<\0?\0x\0", "UTF-16LE"), (b"\0<\0?\0x", "UTF-16BE"))
 _DECLARED_IN = 1_024
 """Bytes that are searched for an XML declaration."""
 _DETECTED_IN = 65_536
+"""Bytes, from the first that is not ASCII on, that detection looks at: it takes 80 ms a megabyte."""
 _LONGEST_LABEL = 100
 """With white space around it; what is longer is not worth remembering."""
 
 _xml_encoding = re.compile(rb"<\?xml\s[^>]*?\bencoding\s*=\s*(?:\"([^\">]+)\"|'([^'>]+)')").match
 _meta_charset = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""", re.I).search
+_not_ascii = re.compile(rb"[\x80-\xff]").search
 _METAS = "meta[charset], meta[http-equiv='content-type' i][content]"
 
 
@@ -74,12 +76,34 @@ def parse_html(body: bytes, declared: str | None) -> Document:
     for start, encoding in _XML_UTF_16:
         if body.startswith(start):
             return turbohtml.parse(body, encoding=encoding, positions=False)
-    document = turbohtml.parse(body, detect_encoding=True, positions=False)
+    document = _detecting(body)
     if body.startswith(b"<?xml") and not _declared_by_meta(document):
         encoding_found = _declared_by_xml(body)
         if encoding_found and encoding_found != document.encoding:
             return turbohtml.parse(body, encoding=encoding_found, positions=False)
     return document
+
+
+def _detecting(body: bytes) -> Document:
+    """Parse what no header speaks of. Every document is parsed once, but large ones that declare nothing."""
+    if len(body) <= _DETECTED_IN or body.isascii():
+        return turbohtml.parse(body, detect_encoding=True, positions=False)
+    document = turbohtml.parse(body, positions=False)
+    if document.encoding == "windows-1252" and not _declared_by_meta(document):
+        detected = _detected(body)
+        if detected != document.encoding:
+            return turbohtml.parse(body, encoding=detected, positions=False)
+    return document
+
+
+def _detected(body: bytes) -> str | None:
+    first = _not_ascii(body)
+    start = first.start() if first else 0
+    sample = body[start : start + _DETECTED_IN]
+    if len(body) > start + _DETECTED_IN:
+        # Half a character at the end would speak against the right charset; these are never part of one.
+        sample = sample[: max(sample.rfind(b"<"), sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
+    return turbohtml.detect.detect(sample).encoding
 
 
 def html_charset(body: bytes, declared: str | None, document: Document) -> Charset:
@@ -166,5 +190,5 @@ def text_charset(body: bytes, declared: str | None, *, binary: bool = False) -> 
     try:
         body.decode()
     except UnicodeDecodeError:
-        return Charset(turbohtml.detect.detect(body[:_DETECTED_IN]).encoding or "UTF-8", "content")
+        return Charset(_detected(body) or "UTF-8", "content")
     return Charset("UTF-8", "default" if body.isascii() else "content")
