@@ -54,8 +54,9 @@ def test_everything_about_a_page_is_shown_without_credentials(silkline: Run, sit
     assert text.rstrip().endswith("…")
 
 
-def test_programs_get_one_json_object(inside: Call, site: Site) -> None:
-    done = inside("fetch", f"{site.url}/page", "--json")
+@pytest.mark.parametrize("fetcher", ["http", "curl"])
+def test_programs_get_one_json_object(inside: Call, site: Site, fetcher: str) -> None:
+    done = inside("fetch", f"{site.url}/page", "--json", "--fetcher", fetcher)
     said = json.loads(done.stdout)
     assert (said["url"], said["status"], said["error"]) == (f"{site.url}/page", 200, None)
     assert (said["charset"], said["charset_source"], said["kind"]) == ("UTF-8", "http", "html")
@@ -71,6 +72,16 @@ def test_a_body_is_sent_and_a_body_is_kept(inside: Call, site: Site, tmp_path: P
     assert json.loads((tmp_path / "out.json").read_text()) == {"method": "POST", "body": "a=1", "x": "yes"}
     assert f"saved to {tmp_path / 'out.json'}" in done.stdout
     assert "00 ff 00 ff" in inside("fetch", f"{site.url}/bin").stdout
+
+
+def test_settings_of_a_job_do_not_touch_a_single_page(inside: Call, site: Site, tmp_path: Path) -> None:
+    (tmp_path / "silkline.toml").write_text(
+        "job = 'shop'\noutputs = ['a.csv']\nfiles_dir = '/nowhere'\ncache = 'offline'\nmax_body = 10\n"
+    )
+    done = inside("fetch", f"{site.url}/asked", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "silkline.toml"]
+    assert "failed      too_large: " in inside("fetch", f"{site.url}/page").stdout
 
 
 def test_without_an_answer_the_reason_is_shown_and_the_code_is_1(inside: Call) -> None:

@@ -20,9 +20,12 @@ EXAMPLES = """\
 WHAT = "What to send, and where the body goes"
 
 OPTIONS = (
-    *("headers", "user_agent", "contact", "identity", "auth", "cookies", "robots", "timeout", "max_body"),
-    *("allow_private", "debug_http", "har", "wire_secrets"),
+    *("fetcher", "http_version", "headers", "user_agent", "contact", "identity", "auth", "cookies"),
+    *("robots", "timeout", "max_body", "insecure", "ca_file", "allow_private"),
+    *("debug_http", "har", "wire_secrets"),
 )
+OF_A_JOB = frozenset({"job", "frontier", "outputs", "fresh", "strict", "files_dir", "cache", "cache_size"})
+"""Settings that mean nothing to a single page, whatever the environment and silkline.toml say."""
 
 
 @with_debug
@@ -57,14 +60,14 @@ def fetch(
 
     from silkline.cli.fetched import as_json_object, as_text
     from silkline.cli.show import warn
-    from silkline.config import Settings
+    from silkline.engine.fetching import check_settings
     from silkline.engine.once import fetch_once
-    from silkline.resolve import resolve
+    from silkline.resolve import FIELDS, resolve
 
-    names = {*OPTIONS, "max_redirects", "follow_refresh", "max_save", "save_timeout", "referer"}
-    resolved = resolve(given, os.environ, config=config, names=names & set(Settings.__struct_fields__))
+    resolved = resolve(given, os.environ, config=config, names=FIELDS.keys() - OF_A_JOB)
     warn(resolved.warnings)
     settings = resolved.settings
+    check_settings(settings)
     fetched = asyncio.run(fetch_once(_request(url, output, method, data), settings))
     if as_json:
         echo(as_json_object(fetched, secrets=settings.wire_secrets))
