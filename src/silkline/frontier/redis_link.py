@@ -191,7 +191,7 @@ class RedisLink:
         tries = 0
         while True:
             try:
-                reply = await send()
+                reply = await heedful(send)
             except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
                 reason = passing(error, address_of(self.url))
                 if monotonic() >= self._deadline:
@@ -211,6 +211,22 @@ class RedisLink:
                     self._away_since = None
                     self.say(f"Redis at {address_of(self.url)} is back after {seconds:.0f} s")
                 return reply
+
+
+async def heedful(send: Callable[[], Any]) -> Any:
+    """What `send` gives, unless the task was cancelled meanwhile.
+
+    The client loses a cancellation that comes just as its write is through (before Python 3.12,
+    asyncio.wait_for does), and a task that works for ever would never end.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    try:
+        return await send()
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def passing(error: Exception, address: str) -> str:
