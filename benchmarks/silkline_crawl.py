@@ -14,7 +14,13 @@ workload, urls, out = sys.argv[1:4]
 processes = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 
 crawler = Crawler(
-    "bench", outputs=[out], frontier=f"sqlite:///{out}.db", concurrency=100, per_host=1_000, quiet=True
+    "bench",
+    outputs=[out],
+    frontier=f"sqlite:///{out}.db",
+    concurrency=100,
+    per_host=1_000,
+    robots=False,  # as the others
+    quiet=True,
 )
 
 

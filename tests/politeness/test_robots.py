@@ -23,7 +23,7 @@ from silkline.errors import (
     TooManyRedirects,
 )
 from silkline.frontier import MemoryFrontier
-from silkline.politeness.robots import STALE, kept_name
+from silkline.politeness.robots import STALE, kept_name, recalled
 from silkline.politeness.robots_fetch import DAY, SHORTEST, robots_url
 from silkline.politeness.robots_known import Entry, Known, Memory, decode, encode
 from silkline.politeness.robots_txt import RobotsTxt, Rule
@@ -333,6 +333,14 @@ class TestVerdict:
             assert str(await g.robots.verdict(HOME)) == f"allowed: {FILE}: HTTP status 404"
             down = await g.robots.verdict("http://down.com/x")
             assert str(down) == "refused: http://down.com/robots.txt: HTTP status 503"
+
+    async def test_it_can_be_recalled_without_fetching(self, guest: Make) -> None:
+        async with guest({FILE: RULES}) as g:
+            assert await recalled(g.frontier, "silkline", f"{HOME}private") is None
+            await admit(g, HOME)
+            found = await recalled(g.frontier, "SilkLine", f"{HOME}private/1")
+            assert str(found) == f"refused by line 2 of {FILE}: Disallow: /private"
+            assert await recalled(g.frontier, "silkline", "https://other.com/") is None
 
 
 class TestMemory:

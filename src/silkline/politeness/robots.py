@@ -245,6 +245,14 @@ def kept_name(agent: str, host: str) -> str:
     return f"robots {agent.lower()} {host}"
 
 
+async def recalled(frontier: Frontier, agent: str, url: str) -> RobotsVerdict | None:
+    """What the robots.txt that the job has read says of a URL; None where it has read none lately. Fetches
+    nothing. Raises BadUrlError."""
+    kept = await frontier.kept(kept_name(agent, host_of(url)))
+    known = None if kept is None else decode(kept.value)
+    return None if known is None else verdict_of(known, url)
+
+
 def verdict_of(known: Known, url: str) -> RobotsVerdict:
     rule = known.robots.deciding(url)
     return RobotsVerdict(
