@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -11,10 +12,14 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
-from silkline.errors import ConfigError
+from silkline.errors import ConfigError, FrontierError
 from silkline.events import Seeded
 from silkline.frontier.open import frontier_from, options_in, store_file
 from silkline.seeds import Seeds
+
+
+LEAVE_WITHIN = 2.0
+"""Seconds."""
 
 
 async def produce(
@@ -36,11 +41,8 @@ async def produce(
     Raises ConfigError for a frontier that keeps nothing, and what the frontier and the source raise; what
     was added before stays added.
     """
-    if url == "memory:":
-        raise ConfigError(
-            "memory: keeps nothing for others to crawl: name a frontier, such as sqlite:///job.db"
-        )
-    kept = options_in(url)
+    refuse_memory(url)
+    kept = options_in(url, options.job)
     if kept is not None:
         options = msgspec.structs.replace(kept, job=options.job)
     flow = msgspec.structs.replace(
@@ -54,8 +56,14 @@ async def produce(
         await NamedHosts(frontier).name(hosts_of(source.given))
         producer = Producer(frontier, source, flow, stopping=stopping, say=say, watch=watch)
         return await producer.run()
+    except asyncio.CancelledError:
+        # It holds nothing there: whoever cancels need not wait for a server that does not answer.
+        with suppress(TimeoutError, FrontierError):
+            async with asyncio.timeout(LEAVE_WITHIN):
+                await frontier.close()
+        raise
     finally:
-        await frontier.close()
+        await frontier.close()  # idempotent
 
 
 def refuse_memory(url: str) -> None:
