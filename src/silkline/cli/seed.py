@@ -34,7 +34,10 @@ Words = Annotated[
 Job = Annotated[str | None, Option(metavar="NAME", help="The job that gets them. \\[default: spider]")]
 Frontier = Annotated[
     str | None,
-    Option(metavar="URL", help="Where its requests live: sqlite:///PATH. \\[default: .silkline/JOB.db]"),
+    Option(
+        metavar="URL",
+        help="Where its requests live: sqlite:///PATH, redis://HOST:PORT/DB. \\[default: .silkline/JOB.db]",
+    ),
 ]
 Sql = Annotated[
     str | None,

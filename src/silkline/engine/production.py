@@ -14,9 +14,8 @@ from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
 from silkline.errors import ConfigError, FrontierError
 from silkline.events import Seeded
-from silkline.frontier.open import frontier_from, options_in, store_file
+from silkline.frontier.open import frontier_from, on_server, options_in
 from silkline.seeds import Seeds
-
 
 LEAVE_WITHIN = 2.0
 """Seconds."""
@@ -47,7 +46,7 @@ async def produce(
         options = msgspec.structs.replace(kept, job=options.job)
     flow = msgspec.structs.replace(
         flow,
-        batch=flow.batch or (BATCH if store_file(url) is None else BATCH_OF_FILE),
+        batch=flow.batch or (BATCH if on_server(url) else BATCH_OF_FILE),
         remember=flow.remember and options.dedup != "none",
     )
     frontier = frontier_from(url, options)
