@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import shlex
@@ -21,6 +22,7 @@ from silkline.resolve import resolve
 from silkline.testing import MockFetcher
 from tests.documents import ROOT, blocks, check_session, run, snippet
 from tests.nginx import nginx
+from tests.proxies import SocksProxy, TestProxy
 from tests.site import Site
 
 FETCHING = "docs/fetching.md"
@@ -202,3 +204,46 @@ async def test_the_middleware_example_measures_remembers_and_tries_again() -> No
     assert sorted(seen) == ["https://shop.example/", "https://shop.example/", "https://shop.example/a"]
     assert len(shop.requests) == 3, "one try more for the refused one, none for the remembered one"
     assert names["seconds"]["shop.example"] > 0.05
+
+
+async def test_the_proxy_examples_fetch_through_their_proxies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    german, third = await TestProxy("me", "s3cret").start(), await TestProxy().start()
+    european = await SocksProxy("me", "p@ss").start()
+    with Members().site as site:
+        places = {
+            "proxy.example:3128": f"127.0.0.1:{german.port}",
+            "proxy.example:1080": f"127.0.0.1:{european.port}",
+        }
+        (tmp_path / "proxies.txt").write_text(f"{third.url()} eu\n")
+        text = snippet(FETCHING, "proxies-toml")
+        for written, real in places.items():
+            text = text.replace(written, real)
+        (tmp_path / "silkline.toml").write_text(text)
+        settings = msgspec.structs.replace(resolve({}, {}).settings, frontier="memory:", quiet=True)
+        crawler = Crawler("shop")
+        crawler.handler(lambda page: None)
+        crawler.configure(settings)
+        await crawler.run_async(*(Request(f"{site.url}/", key=str(number)) for number in range(12)))
+        assert german.asked == []
+        assert min(len(european.asked), len(third.asked)) > 0
+
+        names: dict[str, Any] = {}
+        run(FETCHING, "proxy-pool", names, {"proxy.example:3128": f"127.0.0.1:{german.port}"})
+        crawler = names["crawler"]
+        crawler.handler(lambda page: None)
+        report = await crawler.run_async(f"{site.url}/", frontier="memory:", robots=False)
+        assert (report.pages, len(german.asked)) == (1, 1)
+
+        words = shlex.split(
+            snippet(FETCHING, "proxies-test").replace("https://api.ipify.org", f"{site.url}/")
+        )
+        done = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", *words, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await asyncio.wait_for(done.communicate(), 60)
+        assert (done.returncode, b"1 of 1 proxies work" in out) == (0, True)
+    for proxy in (german, third, european):
+        await proxy.stop()

@@ -91,6 +91,18 @@ CacheMode = Annotated[
     Literal["off", "on", "revalidate", "offline"],
     Meta(description="off, on, revalidate or offline", extra={"form": "literal"}),
 ]
+ProxyUrls = Annotated[
+    tuple[Line, ...],
+    Meta(
+        description="proxies such as http://user:password@host:3128 or socks5://host:1080",
+        extra={"form": "lines", "secret": True},
+    ),
+]
+Statuses = Annotated[
+    tuple[Annotated[int, Meta(ge=100, le=599)], ...],
+    Meta(description="a list of HTTP statuses", extra={"form": "list"}),
+]
+Lines = Annotated[tuple[Line, ...], Meta(description="a list of texts", extra={"form": "lines"})]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -212,6 +224,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     identity: "silkline" says what it is; "browser" sends header sets as browsers do.
     headers: "Name: value", sent with every request. referer: what links tell of the page they were on.
     auth: credentials by origin, see `fetch/identity/auth.py`.
+    sessions: how many sessions the requests that name none are shared among.
+    proxy: proxies to go through. proxies: a file or http(s) URL with more of them; proxies_refresh: seconds
+        between two looks at that URL. proxy_region: a tag that they must have.
+    ban_statuses, ban_markers: what shows that a session or proxy is blocked: statuses, and texts in a page
+        besides those that are known.
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items; the ending names the format (.jsonl, .csv, .db, .sqlite).
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
@@ -260,6 +277,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots_patience: Seconds = 60.0
     robots_meta: RobotsMetaMode = "links"
     max_delay: Seconds = 60.0
+    sessions: Workers = 1
+    proxy: ProxyUrls = ()
+    proxies: Line | None = None
+    proxies_refresh: SomeSeconds = 600.0
+    proxy_region: Line = ""
+    ban_statuses: Statuses = (403, 429)
+    ban_markers: Lines = ()
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -20,6 +20,8 @@
     │   ├── TooManyRedirects    "too_many_redirects"
     │   ├── BlockedError        "blocked"      a scheme, port or address that is never fetched
     │   ├── ProxyError          "proxy"
+    │   │   └── NoProxyError    "proxy"        none works now; visited again, and that costs no retry
+    │   ├── BannedError         "banned"       a captcha or the like in place of the page
     │   ├── BadUrlError         "bad_url"
     │   ├── RobotsRefused       "robots"       robots.txt does not allow the URL
     │   ├── RobotsUnreachable   "robots_unreachable"  robots.txt cannot be had, so nothing is allowed
@@ -90,6 +92,8 @@ class FetchError(SilklineError):
     """A request that brought no usable response; the original error is its `__cause__`."""
 
     cause = "fetch"
+    costs_retry = True
+    """Whether another visit for it is one of the page's `retries`."""
 
 
 class DnsError(FetchError):
@@ -142,7 +146,29 @@ class BlockedError(FetchError):
 
 
 class ProxyError(FetchError):
+    """The proxy failed. refused: it did not get to the server, which may be the server's fault, too."""
+
     cause = "proxy"
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+class NoProxyError(ProxyError):
+    """No proxy works at the moment, which is not the page's fault. `retry_after` is in seconds."""
+
+    costs_retry = False
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BannedError(FetchError):
+    """The answer is a page that says "you are blocked", such as a captcha, with a status of success."""
+
+    cause = "banned"
 
 
 class BadUrlError(FetchError):

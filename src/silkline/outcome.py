@@ -61,11 +61,12 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class RetryLater(msgspec.Struct, frozen=True):
-    """Visit again in `after` seconds; counts as one retry."""
+    """Visit again in `after` seconds. costs_retry: whether `retry_count` grows by it."""
 
     after: float
     cause: str
     error: str
+    costs_retry: bool = True
 
 
 class Dead(msgspec.Struct, frozen=True):

@@ -29,8 +29,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     key: the identity for dedup in place of method + canonical URL + body; give one to visit a URL again.
     body: bytes, base64 in JSON.
     save_to: stream the response's body to this file; never taken from a task of another program.
-    proxy: URL of the proxy to go through (http, https, socks5, socks5h), "" for none at all, None where
-        the crawl's settings decide.
+    proxy: URL of the proxy to go through (http, https, socks5, socks5h), "region:TAG" for one of the
+        crawl's with that tag, "" for none at all, None where the crawl's settings decide.
     session: name of the cookies and identity to use; None for the crawl's usual one.
     """
 
@@ -98,7 +98,7 @@ _encoder = msgspec.json.Encoder()
 _task_decoder = msgspec.json.Decoder(Request)
 _is_token = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _is_field_value = re.compile(r"[^\0\r\n]*").fullmatch
-_is_proxy = re.compile(r"(?:(?:https?|socks5h?)://[^\s/?#]+/?)?", re.I).fullmatch
+_is_proxy = re.compile(r"(?:(?:https?|socks5h?)://[^\s/?#]+/?|region:[\w.-]+)?", re.I).fullmatch
 _is_session = re.compile(r"\w[\w.@:-]{0,199}").fullmatch
 
 
@@ -144,7 +144,7 @@ def _checked(request: Request) -> Request:
     if request.save_to is not None:
         raise TaskError("save_to names a local file: a task from outside must not carry it")
     if request.proxy is not None and not _is_proxy(request.proxy):
-        raise TaskError("proxy is no URL such as http://host:3128 or socks5://user:password@host:1080")
+        raise TaskError("proxy is no URL such as http://host:3128, and no region such as region:de")
     if request.session is not None and not _is_session(request.session):
         raise TaskError(
             f"session {request.session[:40]!r} is no name of letters, digits, '.', '-', '_', ':' and '@'"

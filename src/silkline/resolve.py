@@ -152,7 +152,7 @@ def shown(name: str, settings: Settings) -> str:
     """A value as `--show-config` prints it, without the passwords in it."""
     value = getattr(settings, name)
     if KINDS[name].secret:
-        return ", ".join(" ".join(line.split()[:2]) + " ***" for line in value)
+        return ", ".join(map(_without_secret, value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -160,8 +160,18 @@ def shown(name: str, settings: Settings) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, tuple):
-        return ", ".join(map(redacted, value))
+        return ", ".join(redacted(str(part)) for part in value)
     return redacted(str(value))
+
+
+def _without_secret(line: str) -> str:
+    """Credentials up to their secret; a proxy with its host alone."""
+    if match := re.match(r"\S+\s+(?:basic|bearer)\b", line, re.IGNORECASE):
+        return f"{match[0]} ***"
+    scheme, mark, _ = line.rpartition("@")[0].partition("://")
+    if "@" in line:
+        return f"{scheme}{mark}***@{line.rpartition('@')[2]}"
+    return re.sub(r"^([^\s:]+:\d+):\S+", r"\1:***", line)  # host:port:user:password
 
 
 def redacted(text: str) -> str:

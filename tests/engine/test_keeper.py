@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -136,3 +139,32 @@ async def test_two_workers_that_write_at_the_same_time_lose_no_cookie() -> None:
             await keeper.flush()
     for sessions in workers:
         assert sessions.get(None).jar.header(HERE, 10.0) == "w0=1; w1=1"
+
+
+KILLED = """
+import os, signal, sys
+from silkline import Crawler
+
+crawler = Crawler("shop", quiet=True, robots=False)
+
+@crawler.handler
+def page(page):
+    if page.url.endswith("/members") and "kill" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if page.title:
+        print(page.title)
+    yield page.follow("a")
+
+crawler.run(sys.argv[1] + "/login")
+"""
+
+
+def test_a_login_survives_the_kill_of_its_worker(tmp_path: Path) -> None:
+    (tmp_path / "spider.py").write_text(KILLED)
+    with shop() as site:
+        run = [sys.executable, "spider.py", site.url]
+        killed = subprocess.run([*run, "kill"], cwd=tmp_path, timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+        resumed = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert resumed.stdout == "me\n", resumed.stderr
+    assert site.hits["/login"] == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from silkline.engine.retry import MAX_RETRY_AFTER, RetryPolicy, host_block
 from silkline.errors import (
     BadUrlError,
+    BannedError,
     BlockedError,
     ConnectError,
     DecodeError,
@@ -15,6 +17,7 @@ from silkline.errors import (
     FetchTimeout,
     HandlerError,
     ItemError,
+    NoProxyError,
     ProtocolError,
     ProxyError,
     Retry,
@@ -35,6 +38,7 @@ RETRIED: list[SilklineError] = [
     FetchTimeout("x", "connect"),
     ProtocolError("x"),
     ProxyError("x"),
+    BannedError("x"),
     FetchError("x"),
     Retry(),
     *(StatusError(status) for status in (408, 425, 429, 500, 502, 503, 504)),
@@ -124,3 +128,11 @@ def test_a_handler_error_keeps_its_traceback_within_bounds() -> None:
     assert isinstance(verdict, Dead)
     assert verdict.error.startswith("boom\nTraceback")
     assert len(verdict.error) < 10_000
+
+
+@pytest.mark.parametrize("retry_count", [0, 3, 50])
+def test_a_time_without_proxies_costs_no_retry(retry_count: int) -> None:
+    request = msgspec.structs.replace(FIRST, retry_count=retry_count)
+    verdict = RetryPolicy(3).verdict(NoProxyError("none works", 12.5), request)
+    assert verdict == RetryLater(12.5, "proxy", "none works", costs_retry=False)
+    assert isinstance(RetryPolicy(0).verdict(ProxyError("refused"), request), Dead)

@@ -63,7 +63,7 @@ def test_a_public_suffix_is_one_in_either_writing_and_an_address_is_none() -> No
     ("url", "host", "path", "secure"),
     [
         ("http://example.com", "example.com", "/", False),
-        ("https://u:p@example.com:8443/a/b?c=/d#e", "example.com", "/a/b", True),
+        ("https://u:p@Example.com:8443/a/b?c=/d", "example.com", "/a/b", True),
         ("http://[::1]:8080/x", "[::1]", "/x", False),
         ("http://[::1]/", "[::1]", "/", False),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from silkline.errors import FrontierError
-from silkline.outcome import Outcome, Stats
+from silkline.outcome import Outcome, RetryLater, Stats
 from silkline.protocols import Frontier, Positions
 from tests.frontier.conftest import ManualClock, Opened, dead, done, pages, retry, urls
 
@@ -26,6 +26,17 @@ class TestCommit:
             clock.now += 5.0
             (again,) = (await frontier.lease(3)).leases
             assert (again.request.retry_count, again.deliveries) == (1, 2)
+
+    async def test_a_retry_that_is_not_the_pages_fault_costs_none(self, opened: Opened) -> None:
+        async with opened() as frontier:
+            await frontier.add(pages("a", 1))
+            free = RetryLater(0.0, "proxy", "no proxy works", costs_retry=False)
+            for number, verdict in enumerate((free, RetryLater(0.0, "timeout", "slow"), free, free)):
+                (lease,) = (await frontier.lease(1)).leases
+                assert (lease.request.retry_count, lease.deliveries) == (int(number > 1), number + 1)
+                await frontier.commit([Outcome(lease, verdict)])
+            (lease,) = (await frontier.lease(1)).leases
+            assert (lease.request.retry_count, lease.deliveries) == (1, 5)
 
     async def test_an_error_message_may_hold_any_text(self, opened: Opened) -> None:
         async with opened() as frontier:

@@ -47,7 +47,7 @@ requests = st.lists(
 )
 verdicts: st.SearchStrategy[Verdict] = st.one_of(
     st.just(Done()),
-    st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5)),
+    st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5), st.booleans()),
     st.builds(Dead, st.sampled_from(CAUSES), st.text(max_size=5)),
 )
 options = st.builds(

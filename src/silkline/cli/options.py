@@ -16,7 +16,7 @@ from silkline.errors import SilklineError
 JOB = "Job and outputs"
 SPEED = "Speed and politeness"
 LIMITS = "Limits"
-WHO = "Identity"
+WHO = "Identity and proxies"
 SHOWN = "What is shown"
 SETUP = "Configuration"
 
@@ -84,6 +84,10 @@ SETTINGS: dict[str, Any] = {
     "cookies": _text(WHO, "MODE", "session: keep cookies and send them back; off: ignore them.", "session"),
     "cache": _text(LIMITS, "HOW", "The HTTP cache: off, on, revalidate or offline.", "off"),
     "cache_size": _text(LIMITS, "SIZE", "What the cache may take, compressed.", "1GiB"),
+    "sessions": _text(WHO, "N", "Sessions that take turns; one that is blocked begins anew.", "1"),
+    "proxy": _several(WHO, "proxy", "URL", "Go through this proxy: http, https, socks5 or socks5h."),
+    "proxies": _text(WHO, "FILE|URL", "A list of proxies, one a line; a file is watched, a URL asked again."),
+    "proxy_region": _text(WHO, "TAG", "Use only proxies with this tag."),
     "quiet": _flag(SHOWN, "quiet", "No progress, no report; errors only."),
     "log_level": _text(SHOWN, "LEVEL", "debug, info, warning or error.", "info"),
     "log_file": _text(SHOWN, "FILE", "Write JSON log lines there; rotated at 10 MB, five are kept."),

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from silkline.config import Settings
+from silkline.engine.around import proxies_of
 from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
 from silkline.fetch.cache.middleware import HttpCache
@@ -63,6 +64,7 @@ async def fetcher_for(
 def check_settings(settings: Settings) -> None:
     """Raises ConfigError for what only shows when a fetcher is put together."""
     identity_of(settings)
+    proxies_of(settings)
     engine_of(settings)
     check_trust(options_of(settings))
 

@@ -4,6 +4,7 @@
     dns connect timeout        retry    the network may recover
     protocol                   retry    server disconnected, connection reset, message cut short
     proxy fetch                retry    fetch: an error that no other cause names
+    banned                     retry    another session or proxy may get the page
     http_408 425 429 500       retry    RFC 9110 15.5.9, RFC 8470, RFC 6585, RFC 9110 15.6: the server may
     http_502 503 504           retry    answer later
     retry_asked                retry    the handler raised Retry
@@ -26,11 +27,13 @@ from __future__ import annotations
 
 import random
 
-from silkline.errors import HandlerError, Retry, RobotsUnreachable, SilklineError, StatusError
+from silkline.errors import FetchError, HandlerError, Retry, RobotsUnreachable, SilklineError, StatusError
 from silkline.outcome import Dead, RetryLater
 from silkline.request import Request
 
-RETRIED_CAUSES = frozenset({"dns", "connect", "timeout", "protocol", "proxy", "fetch", "retry_asked"})
+RETRIED_CAUSES = frozenset(
+    {"dns", "connect", "timeout", "protocol", "proxy", "banned", "fetch", "retry_asked"}
+)
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 BUSY_STATUSES = frozenset({429, 503})
 """With a Retry-After these speak for the whole host, not for one URL (RFC 6585 4, RFC 9110 15.6.4)."""
@@ -52,6 +55,8 @@ class RetryPolicy:
     def verdict(self, error: SilklineError, request: Request) -> RetryLater | Dead:
         """Another visit or a dead letter for what happened to `request`."""
         text = _text_of(error)
+        if isinstance(error, FetchError) and not error.costs_retry:
+            return RetryLater(asked_wait(error) or 0.0, error.cause, text, costs_retry=False)
         if not is_retried(error) or request.retry_count >= self.retries:
             return Dead(error.cause, text)
         asked = asked_wait(error)

@@ -9,11 +9,12 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from silkline.config import Settings
+from silkline.engine.around import around_of, provider_of
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
-from silkline.engine.named import NamedHosts
+from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
 from silkline.engine.worker import Parts, Worker
@@ -95,7 +96,7 @@ class Session:
             if self._plan.fetcher is not None:
                 opened.push_async_callback(_close, self._plan.fetcher)
             named = NamedHosts(frontier)
-            await named.name(self._plan.named)
+            await named.name([*self._plan.named, *hosts_of(provider_of(settings))])
             sessions = Sessions()
             robots = robots_for(settings, frontier, self._tell, opened)
             fetcher = self._plan.fetcher or await fetcher_for(settings, opened, named, sessions, robots)
@@ -103,13 +104,15 @@ class Session:
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
-            reason = await self._work(frontier, fetcher, sinks, keeper, robots)
+            around = around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
+            reason = await self._work(frontier, fetcher, around, sinks, keeper, robots)
             return Ending(reason, self._last, await frontier.dead_causes())
 
     async def _work(
         self,
         frontier: Frontier,
         fetcher: Fetcher,
+        around: Sequence[Middleware],
         sinks: Sequence[Sink],
         keeper: Keeper | None,
         robots: Robots | None,
@@ -117,7 +120,7 @@ class Session:
         first = self._seat.index == 0
         parts = Parts(
             frontier=frontier,
-            fetch=compose(self._plan.middleware, fetcher.fetch),
+            fetch=compose([*self._plan.middleware, *around], fetcher.fetch),
             router=self._plan.router,
             sinks=sinks,
             hook=self._tell,

@@ -164,7 +164,7 @@ class Connector(aiohttp.TCPConnector):
         except TimeoutError as error:
             within = f"to {req.url.authority} within {self._connect_timeout:g} s"
             if not current.guarded:
-                raise ProxyError(f"no connection through the proxy {within}") from error
+                raise ProxyError(f"no connection through the proxy {within}", refused=True) from error
             raise FetchTimeout(f"no connection {within}", current.phase) from error
         except aiohttp.ClientConnectorError:
             # No address is left; the name's other ones, if there are any, cannot be reached.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
@@ -210,7 +211,7 @@ class Transfer:
         if cause.args[0] == pycurl.E_OPERATION_TIMEDOUT:
             within = f"within {self._options.connect_timeout:g} s: {self.url[:200]}"
             if self.proxy:
-                return ProxyError(f"no connection through the proxy {within}")
+                return ProxyError(f"no connection through the proxy {within}", refused=True)
             return FetchTimeout(f"no connection {within}", self._phase())
         if self._refusal is not None and cause.args[0] == pycurl.E_COULDNT_CONNECT:
             return self._refusal
@@ -222,7 +223,8 @@ class Transfer:
         get, code = self.easy.getinfo, cause.args[0]
         status = get(pycurl.HTTP_CONNECTCODE) if self.tunnelled else 0
         if status and not 200 <= status < 300:
-            return ProxyError(f"the proxy refused with status {status}")
+            refused = status != HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+            return ProxyError(f"the proxy refused with status {status}", refused=refused)
         if code == E_PROXY and (what := _UNREACHABLE.get(get(pycurl.PROXY_ERROR))):
             return ConnectError(f"cannot connect: {what} from the proxy: {self.url[:200]}")
         socks = self.proxy.startswith("socks")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -92,7 +93,8 @@ def proxy_failure(error: Exception, url: str, proxy: str, connecting: bool) -> F
     """
     address = proxy_address(proxy)
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return ProxyError(f"the proxy refused with status {error.status}")
+        refused = error.status != HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        return ProxyError(f"the proxy refused with status {error.status}", refused=refused)
     own_tls = isinstance(error, aiohttp.ClientConnectorError) and error.host == address.host
     if isinstance(error, _FAILURES) or (own_tls and error.port == address.port):  # type: ignore[attr-defined]
         return ProxyError(f"the proxy cannot be reached: {error}")

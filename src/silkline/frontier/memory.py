@@ -400,7 +400,7 @@ class MemoryFrontier:
             return
         entry.cause, entry.error = verdict.cause, rules.storable(verdict.error)
         if isinstance(verdict, RetryLater):
-            retries = entry.request.retry_count + 1
+            retries = entry.request.retry_count + verdict.costs_retry
             entry.request = msgspec.structs.replace(entry.request, retry_count=retries)
             entry.due = now + verdict.after
             self._delayed[entry.id] = entry

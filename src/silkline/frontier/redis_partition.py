@@ -177,8 +177,9 @@ def by_host(tokens: Iterable[tuple[int, str]]) -> HostTokens:
 
 
 def _again(outcome: Outcome) -> bytes:
-    request = outcome.lease.request
-    request = msgspec.structs.replace(request, retry_count=request.retry_count + 1)
+    request, verdict = outcome.lease.request, outcome.verdict
+    cost = isinstance(verdict, RetryLater) and verdict.costs_retry
+    request = msgspec.structs.replace(request, retry_count=request.retry_count + cost)
     return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(request)
 
 

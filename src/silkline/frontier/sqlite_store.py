@@ -346,14 +346,14 @@ class SqliteStore:
         return ended > 0
 
 
-def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None]:
-    """(verdict, after, cause, error) for `finish`."""
+def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None, int]:
+    """(verdict, after, cause, error, cost) for `finish`."""
     if isinstance(verdict, Done):
-        return "done", None, None, None
+        return "done", None, None, None, 0
     error = rules.storable(verdict.error)
     if isinstance(verdict, RetryLater):
-        return "retry", verdict.after, verdict.cause, error
-    return "dead", None, verdict.cause, error
+        return "retry", verdict.after, verdict.cause, error, int(verdict.costs_retry)
+    return "dead", None, verdict.cause, error, 0
 
 
 def _json(value: Any) -> str:

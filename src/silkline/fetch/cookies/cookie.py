@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 from publicsuffixlist import PublicSuffixList
@@ -64,12 +64,17 @@ class Place(msgspec.Struct, frozen=True):
 
 def place_of(url: str) -> Place:
     """url: as on the wire."""
-    scheme, _, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
+    scheme, _, authority, *rest = url.split("/", 3)
+    path = "/" + rest[0] if rest else "/"
+    if "?" in path:
+        path = path[: path.index("?")]
+    return Place(_host(authority), path, scheme == "https:")
+
+
+@lru_cache(4_096)
+def _host(authority: str) -> str:
     host = authority.rpartition("@")[2]
-    if not host.endswith("]"):
-        host = re.sub(r":[0-9]*$", "", host)
-    return Place(host.lower(), re.split(r"[?#]", slash + path, maxsplit=1)[0] or "/", scheme == "https")
+    return (host if host.endswith("]") else re.sub(r":[0-9]*$", "", host)).lower()
 
 
 class SetCookie(msgspec.Struct, frozen=True):
@@ -183,12 +188,13 @@ def domain_matches(host: str, domain: str) -> bool:
     return host == domain or (host.endswith("." + domain) and not _ADDRESS.fullmatch(host))
 
 
-def parents(host: str) -> list[str]:
+@lru_cache(4_096)
+def parents(host: str) -> tuple[str, ...]:
     """The host and every domain above it, where it is no address."""
     if _ADDRESS.fullmatch(host):
-        return [host]
+        return (host,)
     labels = host.split(".")
-    return [".".join(labels[first:]) for first in range(len(labels))]
+    return tuple(".".join(labels[first:]) for first in range(len(labels)))
 
 
 def is_public_suffix(domain: str) -> bool:

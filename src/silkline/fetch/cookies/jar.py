@@ -55,15 +55,12 @@ class Jar:
 
     def header(self, place: Place, now: float) -> str:
         """The value of the Cookie header for a request there; "" for none."""
-        found = [
-            cookie
-            for name in parents(place.host)
-            for cookie in self._domains.get(name, {}).values()
-            if (cookie.expires is None or cookie.expires > now)
-            and (not cookie.host_only or cookie.domain == place.host)
-            and (place.secure or not cookie.secure)
-            and path_matches(place.path, cookie.path)
-        ]
+        found: list[Cookie] = []
+        for name in parents(place.host):
+            if (domain := self._domains.get(name)) is not None:
+                found += [cookie for cookie in domain.values() if _goes_to(cookie, place, now)]
+        if not found:
+            return ""
         found.sort(key=_order)
         size = 0
         pairs = []
@@ -171,6 +168,16 @@ class Jar:
         self._bytes -= cookie.size
         if not domain:
             del self._domains[cookie.domain]
+
+
+def _goes_to(cookie: Cookie, place: Place, now: float) -> bool:
+    """Section 5.8.3; the domain is known to fit."""
+    return (
+        (cookie.expires is None or cookie.expires > now)
+        and (not cookie.host_only or cookie.domain == place.host)
+        and (place.secure or not cookie.secure)
+        and path_matches(place.path, cookie.path)
+    )
 
 
 def _is_dead(cookie: Cookie, now: float) -> bool:

@@ -1,12 +1,13 @@
 -- INSERT INTO finish (now, done, others): end the leases that are still held.
 --   done: JSON [token, ...], of outcomes that say no more than that
---   others: JSON [[token, verdict, after, cause, error, block_host], ...]; verdict 'done', 'retry' or 'dead'
+--   others: JSON [[token, verdict, after, cause, error, cost, block_host], ...]; verdict 'done', 'retry' or
+--   'dead', cost: by how much retry_count grows
 --   No token twice.
 -- Answer: temp.ending, the outcomes that counted.
 
 CREATE TEMP TABLE ending (
     token INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER,
-    verdict TEXT, after REAL, cause TEXT, error TEXT, block REAL
+    verdict TEXT, after REAL, cause TEXT, error TEXT, cost INTEGER, block REAL
 );
 
 CREATE TEMP VIEW finish AS SELECT 0.0 AS now, '' AS done, '' AS others WHERE 0;
@@ -15,16 +16,19 @@ CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
     INSERT INTO ending (token, id, host, priority, verdict)
     SELECT r.token, r.id, r.host, r.priority, 'done'
     FROM json_each(NEW.done) AS j CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = j.value;
-    INSERT INTO ending (token, id, host, priority, verdict, after, cause, error, block)
+    INSERT INTO ending (token, id, host, priority, verdict, after, cause, error, cost, block)
     SELECT r.token, r.id, r.host, r.priority, json_extract(j.value, '$[1]'), json_extract(j.value, '$[2]'),
-        json_extract(j.value, '$[3]'), json_extract(j.value, '$[4]'), json_extract(j.value, '$[5]')
+        json_extract(j.value, '$[3]'), json_extract(j.value, '$[4]'), json_extract(j.value, '$[5]'),
+        json_extract(j.value, '$[6]')
     FROM json_each(NEW.others) AS j
     CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = json_extract(j.value, '$[0]');
 
     DELETE FROM requests WHERE id IN (SELECT id FROM ending WHERE verdict = 'done');
     UPDATE requests SET
         state = 'delayed', due = NEW.now + e.after, cause = e.cause, error = e.error,
-        request = json_set(request, '$.retry_count', coalesce(json_extract(request, '$.retry_count'), 0) + 1),
+        request = json_set(
+            request, '$.retry_count', coalesce(json_extract(request, '$.retry_count'), 0) + e.cost
+        ),
         token = NULL, expires = NULL
     FROM ending AS e WHERE requests.id = e.id AND e.verdict = 'retry';
     UPDATE requests SET

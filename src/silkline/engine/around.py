@@ -1,0 +1,45 @@
+"""Middleware around the whole fetch, as the settings say: sessions that take turns, and proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from silkline.config import Settings
+from silkline.fetch.bans import MARKERS, Bans
+from silkline.fetch.cookies.sessions import Sessions
+from silkline.fetch.proxies.pool import ProxyPool
+from silkline.fetch.proxies.sources import FixedProxies, JoinedSources, Source, is_provider, source_of
+from silkline.fetch.session_pool import SessionPool
+from silkline.protocols import Middleware
+
+
+def around_of(settings: Settings, sessions: Sessions, tell: Callable[[str], None]) -> Sequence[Middleware]:
+    """Around each fetch with its redirects, the first one outermost; what is switched off is not in it.
+
+    tell: gets a line when no proxy works, or their source does not.
+
+    Raises ConfigError for proxies that are none.
+    """
+    bans = Bans(settings.ban_statuses, (*MARKERS, *settings.ban_markers))
+    around: list[Middleware] = []
+    if settings.sessions > 1:
+        around.append(SessionPool(settings.sessions, sessions, bans))
+    if (source := proxies_of(settings)) is not None:
+        region = settings.proxy_region
+        around.append(ProxyPool(source, region=region, bans=bans, sessions=sessions, tell=tell))
+    return around
+
+
+def proxies_of(settings: Settings) -> Source | None:
+    """Where the proxies come from; None for no proxies. Raises ConfigError for what are none."""
+    sources: list[Source] = []
+    if settings.proxy:
+        sources.append(FixedProxies(settings.proxy))
+    if settings.proxies:
+        sources.append(source_of(settings.proxies, settings.proxies_refresh))
+    return JoinedSources(sources) if len(sources) > 1 else next(iter(sources), None)
+
+
+def provider_of(settings: Settings) -> Sequence[str]:
+    """The URL that is asked for proxies: the user has named its host."""
+    return [settings.proxies] if settings.proxies and is_provider(settings.proxies) else []
