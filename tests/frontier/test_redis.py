@@ -567,3 +567,21 @@ async def test_an_idle_worker_needs_no_more_than_one_command_a_second(job: str) 
             assert asked <= 4
     finally:
         server.remove()
+
+
+async def test_no_cancellation_gets_lost_in_the_client(job: str) -> None:
+    """It once did when it came together with an answer, and the worker never ended."""
+    async with opened(job) as frontier:
+        await frontier.add(pages("a", 50))
+        for turn in range(300):
+            task = asyncio.create_task(_for_ever(frontier))
+            for _ in range(turn % 30):
+                await asyncio.sleep(0)
+            task.cancel()
+            _, pending = await asyncio.wait([task], timeout=20)
+            assert not pending
+
+
+async def _for_ever(frontier: RedisFrontier) -> None:
+    while True:
+        await frontier.lease(0)
