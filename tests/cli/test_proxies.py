@@ -110,3 +110,13 @@ async def test_a_crawl_outlives_its_proxies_and_shows_no_password(tmp_path: Path
     )
     assert "http://***@h:1" in out
     assert "s3cret" not in out
+
+
+async def test_a_single_fetch_goes_through_the_proxy_too(site: str, tmp_path: Path) -> None:
+    proxy = await TestProxy("me", "s3cret").start()
+    (tmp_path / "silkline.toml").write_text(f"proxy = [{proxy.url('me:s3cret')!r}]\n")
+    code, out, err = await silkline("fetch", f"{site}/ip", "--debug-http", cwd=tmp_path)
+    await proxy.stop()
+    assert (code, "203.0.113.7" in out) == (0, True), err
+    assert proxy.asked == [f"GET {site}/ip", f"GET {site}/robots.txt"]
+    assert "s3cret" not in out + err

@@ -22,6 +22,7 @@ WHAT = "What to send, and where the body goes"
 OPTIONS = (
     *("fetcher", "http_version", "headers", "user_agent", "contact", "identity", "auth", "cookies"),
     *("robots", "timeout", "max_body", "insecure", "ca_file", "allow_private"),
+    *("proxy", "proxies", "proxy_region"),
     *("debug_http", "har", "wire_secrets"),
 )
 OF_A_JOB = frozenset({"job", "frontier", "outputs", "fresh", "strict", "files_dir", "cache", "cache_size"})

@@ -8,12 +8,14 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from silkline.config import Settings
+from silkline.engine.around import around_of, provider_of
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.robots import robots_for
 from silkline.errors import FetchError
 from silkline.events import Event
 from silkline.fetch.cookies.sessions import Sessions
+from silkline.fetch.middleware import compose
 from silkline.fetch.wire.exchange import Exchange
 from silkline.frontier.memory import MemoryFrontier
 from silkline.politeness.robots import RobotsVerdict
@@ -36,7 +38,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 async def fetch_once(request: Request, settings: Settings) -> Fetched:
-    """Fetch as a crawl would do it, with its limits, identity, guard and redirects; nothing is tried again.
+    """Fetch as a crawl would do it, with its limits, identity, proxies, guard and redirects; no retries.
 
     robots.txt is read afterwards and only reported: whoever asks for one page wants to see it. The host of
     the URL counts as named. Raises ConfigError.
@@ -49,21 +51,27 @@ async def fetch_once(request: Request, settings: Settings) -> Fetched:
         await frontier.open()
         opened.push_async_callback(frontier.close)
         named = NamedHosts(frontier)
-        await named.name(hosts_of([request.url]))
-        fetcher = await fetcher_for(settings, opened, named, Sessions(), watchers=[seen.append])
+        await named.name(hosts_of([request.url, *provider_of(settings)]))
+        sessions = Sessions()
+        fetcher = await fetcher_for(settings, opened, named, sessions, watchers=[seen.append])
+        fetch = compose(around_of(settings, sessions, _untold), fetcher.fetch)
         try:
-            response = await fetcher.fetch(request)
+            response = await fetch(request)
         except FetchError as error:
             failure = error
         fetched = Fetched(response, failure, tuple(seen))
         robots = robots_for(settings, frontier, _ignore, opened)
         if robots is None:
             return fetched
-        robots.use(fetcher.fetch, lambda host, delay: None)
+        robots.use(fetch, lambda host, delay: None)
         try:
             return msgspec.structs.replace(fetched, robots=await robots.verdict(request.url))
         except FetchError as error:
             return msgspec.structs.replace(fetched, robots_error=error)
+
+
+def _untold(line: str) -> None:
+    """What is wrong with the proxies stands in the error, too."""
 
 
 def _ignore(event: Event) -> None:
