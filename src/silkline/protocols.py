@@ -170,8 +170,11 @@ class Sink(Protocol):
     def encode(self, item: Mapping[str, Any]) -> Any:
         """Make what `write` will take of one item. Raises ItemError, which is the page's fault alone."""
 
-    def write(self, items: Sequence[Item], position: str | None) -> str:
-        """Write behind `position`, cutting off anything found there; durable when it returns the new one."""
+    def write(self, items: Sequence[Item], position: str | None) -> str | None:
+        """Write behind `position`, cutting off anything found there; durable when it returns the new one.
+
+        None only where there were no items and nothing has to be known again.
+        """
 
     def finish(self, position: str | None) -> str | None:
         """The job is complete: last touches to the output. Idempotent."""

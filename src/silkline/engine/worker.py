@@ -217,7 +217,9 @@ def opening(sinks: Sequence[Sink]) -> Deliver:
         opened = dict(positions)
         for sink in sinks:
             sink.open(positions.get(sink.name))
-            opened[sink.name] = sink.write((), positions.get(sink.name))
+            position = sink.write((), positions.get(sink.name))
+            if position is not None:
+                opened[sink.name] = position
         return opened
 
     return open_all

@@ -123,7 +123,12 @@ def deliver_to(sinks: Sequence[Sink]) -> Deliver:
         items = [item for outcome in outcomes for item in outcome.items]
         if not items:
             return positions
-        return {**positions, **{sink.name: sink.write(items, positions.get(sink.name)) for sink in sinks}}
+        delivered = dict(positions)
+        for sink in sinks:
+            position = sink.write(items, positions.get(sink.name))
+            if position is not None:
+                delivered[sink.name] = position
+        return delivered
 
     return deliver
 

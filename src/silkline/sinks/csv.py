@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -63,6 +63,7 @@ class CsvSink:
     ) -> None:
         self.name = name_of(path)
         self._columns = tuple(columns or ())
+        self.delimiter = delimiter
         self._delimiter = delimiter.encode()
         self._special = re.compile(f'["\r\n{delimiter}]').search
         self._file = OutputFile(path)
@@ -131,6 +132,13 @@ class CsvSink:
         if not mark.ragged or not self._file.starts_with(self._header(mark)):
             return mark
         return self._file.taken_over(_rectangular(mark), self._rewritten_size(mark))
+
+    def rewritten(self, file: BinaryIO, mark: CsvMark) -> int | None:
+        """How many bytes count in an opened file if it was rewritten since the mark; None if it was not."""
+        header = self._header(mark) if mark.ragged else b""
+        if not header or os.pread(file.fileno(), len(header), 0) != header:
+            return None
+        return self._rewritten_size(mark)
 
     def _rewritten_size(self, mark: CsvMark) -> int:
         old = self._line(self._names(mark.columns[: mark.header]))

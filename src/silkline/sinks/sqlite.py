@@ -215,6 +215,11 @@ def holds_only_items(path: str, shown: str) -> bool | None:
     return all(names.issuperset(KEYS) for names in columns)
 
 
+def table_exists(db: sqlite3.Connection, table: str = "items") -> bool:
+    row = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
+    return row is not None
+
+
 def column_for(field: str, taken: Mapping[bytes, str]) -> str | None:
     """The column of a field: its own name, or that with a checksum where another column has it already.
 

@@ -1,0 +1,157 @@
+"""One file of what counts in several: joined, converted by its ending, there as a whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+
+import msgspec
+
+from silkline.errors import ConfigError
+from silkline.outcome import Item
+from silkline.sinks.choose import discard, sink_for
+from silkline.sinks.committed import Committed, CommittedLines, Row
+from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.outputfile import remove, starting, sync, sync_directory, told
+from silkline.sinks.record import json_of
+from silkline.sinks.sqlite import SqliteSink
+
+GZ = ".gz"
+BATCH_ROWS, BATCH_BYTES = 2_000, 4_194_304
+"""How much is held in memory, and written in one step."""
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """rows, and bytes of the file that they are in."""
+
+    rows: int
+    bytes: int
+
+
+class Target:
+    """The file to be written.
+
+    replace: it may be there, and is replaced. reserved: files that it must not be.
+
+    Raises ConfigError for an ending that no format has, and where something is that may not be replaced.
+    """
+
+    def __init__(self, path: str, *, replace: bool = False, reserved: Iterable[str] = ()) -> None:
+        self.shown = path
+        self.path = os.path.realpath(path)
+        plain = path[: -len(GZ)] if path.lower().endswith(GZ) else path
+        self.compressed = plain != path
+        sink = sink_for(plain)
+        self.is_json_lines = isinstance(sink, JsonLinesSink)
+        self.is_database = isinstance(sink, SqliteSink)
+        self.ending = os.path.splitext(plain)[1]
+        if self.compressed and not self.is_json_lines:
+            raise ConfigError(f"output {path!r}: of the formats only .jsonl can be compressed (.jsonl.gz)")
+        if self.path in {os.path.realpath(name) for name in reserved}:
+            raise ConfigError(f"{path} is a file of the job itself: choose another name")
+        if os.path.exists(self.path):
+            if not replace:
+                raise ConfigError(f"{path} exists: choose another name, or replace it with --replace")
+            if not stat.S_ISREG(os.stat(self.path).st_mode):
+                raise ConfigError(
+                    f"{path} is not a regular file and will not be replaced: choose another name"
+                )
+
+    @contextmanager
+    def replaced(self) -> Iterator[str]:
+        """Gives the path of a new file, which takes the target's place in the end; on an error it is removed."""
+        folder, name = os.path.split(self.path)
+        with starting(), told(self.shown):
+            os.makedirs(folder, exist_ok=True)
+            work = tempfile.mkdtemp(prefix=f".{name[:100]}.", dir=folder)
+        fresh = os.path.join(work, f"items{self.ending}")
+        try:
+            yield fresh
+            with told(self.shown):
+                if self.is_database:
+                    for suffix in ("-wal", "-shm", "-journal"):
+                        remove(self.path + suffix)  # an earlier database's would be taken for the new one's
+                os.replace(fresh, self.path)
+                sync_directory(self.path)
+        finally:
+            discard(fresh)
+            with suppress(OSError):
+                os.rmdir(work)
+
+
+def export(sources: Sequence[Committed], target: Target) -> Exported:
+    """Write what counts in the sources, one after the other, with memory for a batch.
+
+    Raises SinkError where a source is not what was committed, or the target cannot be written.
+    """
+    with target.replaced() as fresh:
+        rows = _lines(sources, target, fresh) if target.is_json_lines else _converted(sources, fresh)
+    return Exported(rows, os.path.getsize(target.path))
+
+
+def _lines(sources: Sequence[Committed], target: Target, fresh: str) -> int:
+    number = 0
+    with told(target.shown), open(fresh, "xb", buffering=1_048_576) as file:
+        packer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if target.compressed else nullcontext(file)
+        with packer as out:
+            for source in sources:
+                for line in lines_of(source):
+                    out.write(line)
+                    number += 1
+        file.flush()
+        sync(file.fileno())
+    return number
+
+
+def lines_of(source: Committed) -> Iterator[bytes]:
+    """The items as JSON lines; those that are such are not taken apart."""
+    if isinstance(source, CommittedLines):
+        return source.lines()
+    return (json_of(row.record) + b"\n" for row in source.rows())
+
+
+def _converted(sources: Sequence[Committed], fresh: str) -> int:
+    """As a crawl writes the format. Where a source does not say what page an item is of, a number stands in."""
+    sink = sink_for(fresh, columns=columns_of(sources))
+    sink.open(None)
+    try:
+        number, position = 0, sink.write((), None)
+        for batch in batches(row for source in sources for row in source.rows()):
+            items = []
+            for number, row in enumerate(batch, number + 1):  # noqa: B020
+                page, index = row.key or (number, 0)
+                items.append(Item(page, index, {sink.name: sink.encode(row.record)}))
+            position = sink.write(items, position)
+        sink.finish(position)
+    finally:
+        sink.close()
+    return number
+
+
+def columns_of(sources: Sequence[Committed]) -> list[str] | None:
+    """All columns, where every source knows its own beforehand: then the header has them from the start."""
+    columns: dict[str, None] = {}
+    for source in sources:
+        if source.columns is None:
+            return None
+        columns |= dict.fromkeys(source.columns)
+    return list(columns)
+
+
+def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """A table's sink replaces a page's rows as a whole, so that they stay together."""
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        full = len(batch) >= BATCH_ROWS or size >= BATCH_BYTES
+        if full and (row.key is None or batch[-1].key is None or row.key[0] != batch[-1].key[0]):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.size
+    if batch:
+        yield batch

@@ -1,0 +1,137 @@
+"""Part files: where workers of many machines share a job, each process writes a file of its own.
+
+`-o out.jsonl` becomes `out.<worker>.jsonl`. How far a part counts travels in the commits, as for every
+output; `export` joins what counts. A worker's id is never used again, so a part has one writer, once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.errors import ConfigError, SinkError
+from silkline.outcome import Item
+from silkline.protocols import Positions, Sink
+from silkline.sinks.choose import Columns, discard, sink_for
+from silkline.sinks.outputfile import name_of, prepare, starting, told
+
+
+class PartMark(msgspec.Struct, frozen=True, tag_field="kind", tag="part"):
+    """The committed position of a part file, under the part's absolute path.
+
+    output: the absolute path of the output that it is a part of; worker: who wrote it; host: on which
+    machine. items: how many count. mark: the position as the format of the file has it, "" for none yet.
+    """
+
+    output: str
+    worker: str
+    host: str
+    items: int = 0
+    mark: str = ""
+
+
+class PartSink:
+    """One worker's part of an output. The file is made by the first item: who writes nothing leaves none."""
+
+    def __init__(self, sink: Sink, output: str, worker: str) -> None:
+        self.name = sink.name
+        self._sink = sink
+        self._new = PartMark(name_of(output), worker, socket.gethostname())
+        self._begun = False
+
+    def open(self, position: str | None) -> None:
+        """Check what can be checked without making the file."""
+        shown = self._new.output
+        with starting(), told(shown):
+            prepare(os.path.realpath(self.name), shown)
+            folder = os.path.dirname(self.name)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise SinkError(f"cannot create files in {folder}: choose a directory that you may write to")
+
+    def encode(self, item: Mapping[str, Any]) -> Any:
+        return self._sink.encode(item)
+
+    def write(self, items: Sequence[Item], position: str | None) -> str | None:
+        if not items:
+            return position
+        part = self._new if position is None else _part_at(position)
+        if not self._begun:
+            self._begin(part)
+        mark = self._sink.write(items, part.mark or None)
+        return _position(msgspec.structs.replace(part, items=part.items + len(items), mark=mark or ""))
+
+    def finish(self, position: str | None) -> str | None:
+        if position is not None:
+            part = _part_at(position)
+            mark = self._sink.finish(part.mark)
+            return _position(msgspec.structs.replace(part, mark=mark or part.mark))
+        if self._begun:  # nothing of what was written has counted
+            self._begun = False
+            self._sink.close()
+            discard(self.name)
+        return None
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def _begin(self, part: PartMark) -> None:
+        try:
+            self._sink.open(part.mark or None)
+        except ConfigError as error:  # pages were visited already: not a matter of how the crawl was started
+            raise SinkError(str(error)) from error
+        self._begun = True
+
+
+def part_sinks(outputs: Iterable[str], worker: str, *, columns: Columns = None) -> tuple[Sink, ...]:
+    """The sinks of one worker. Raises ConfigError for an ending that no format has."""
+    return tuple(
+        PartSink(sink_for(part_path(output, worker), columns=columns), output, worker) for output in outputs
+    )
+
+
+def part_path(output: str, worker: str) -> str:
+    stem, ending = os.path.splitext(output)
+    return f"{stem}.{re.sub(r'[^0-9A-Za-z_.-]', '_', worker)}{ending}"
+
+
+def pattern_of(output: str) -> str:
+    """How a user is told of all parts of an output."""
+    stem, ending = os.path.splitext(output)
+    return f"{stem}.*{ending}"
+
+
+def part_at(position: str) -> PartMark | None:
+    """What a committed position says of a part; None where it is none of a part."""
+    try:
+        return _part_at(position)
+    except msgspec.MsgspecError:
+        return None
+
+
+def parts_in(positions: Positions, outputs: Iterable[str] | None = None) -> dict[str, PartMark]:
+    """The part files that are committed, by path; only those of these outputs, as this machine names them."""
+    wanted = None if outputs is None else {name_of(output) for output in outputs}
+    found = {path: part for path, position in sorted(positions.items()) if (part := part_at(position))}
+    return {path: part for path, part in found.items() if wanted is None or part.output in wanted}
+
+
+def discard_parts(positions: Positions, outputs: Iterable[str]) -> None:
+    """Remove the parts of these outputs that are on this machine: a job's name for a part is nobody else's.
+
+    Raises ConfigError where one cannot be removed.
+    """
+    for path in parts_in(positions, outputs):
+        discard(path)
+
+
+_part_at = msgspec.json.Decoder(PartMark).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def _position(part: PartMark) -> str:
+    return _encode(part).decode()
