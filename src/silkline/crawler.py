@@ -17,7 +17,7 @@ from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, outputs_of
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, FatalError
-from silkline.frontier.open import check_options, outputs_in, remove_store
+from silkline.frontier.open import check_options, on_server, outputs_in, positions_in, remove_store
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
@@ -27,6 +27,7 @@ from silkline.resolve import settings_from
 from silkline.router import Handler, Router
 from silkline.seeds import Seed, Seeds
 from silkline.sinks.choose import discard_owned, refuse_foreign
+from silkline.sinks.part import discard_parts
 
 H = TypeVar("H", bound=Handler)
 Watch = Callable[[Snapshot], None]
@@ -162,12 +163,22 @@ class Crawler:
         check_settings(settings)
         check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
-            url, job = settings.frontier_url, settings.job
-            owned = None if url == "memory:" else outputs_in(url, job)
-            refuse_foreign(settings.outputs, owned)
-            remove_store(url, job, keep_cache=True)
-            discard_owned(settings.outputs, owned)
+            _start_over(settings)
         return plan
+
+
+def _start_over(settings: Settings) -> None:
+    """Forget the job and remove what it has written; nothing of either where an output is not its own."""
+    url, job = settings.frontier_url, settings.job
+    if on_server(url):
+        written = positions_in(url, job)
+        remove_store(url, job, keep_cache=True)
+        discard_parts(written, settings.outputs)
+        return
+    owned = None if url == "memory:" else outputs_in(url, job)
+    refuse_foreign(settings.outputs, owned)
+    remove_store(url, job, keep_cache=True)
+    discard_owned(settings.outputs, owned)
 
 
 def _report(
@@ -185,6 +196,7 @@ def _report(
         reason=_reason(endings),
         dead=endings[-1].dead,
         outputs=settings.outputs,
+        parts=endings[-1].parts,
         frontier=settings.frontier,
     )
     return msgspec.structs.replace(report, troubles=(*report.troubles, *troubles))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from silkline.cli import crawl, dead, demo, fetch, proxies, run, seed, status
+from silkline.cli import crawl, dead, demo, export, fetch, proxies, run, seed, status
 from silkline.version import __version__
 
 
@@ -36,6 +36,7 @@ def application() -> typer.Typer:
     app.command(epilog=fetch.EXAMPLES)(fetch.fetch)
     app.command(epilog=demo.EXAMPLES)(demo.demo)
     app.command(epilog=status.EXAMPLES)(status.status)
+    app.command(epilog=export.EXAMPLES)(export.export)
     app.add_typer(dead.application())
     app.add_typer(proxies.application(), name="proxies")
     return app

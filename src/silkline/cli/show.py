@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def conduct(
         report = crawler.run(*seeds, watch=progress.update)
     if not settings.quiet:
         if preview is not None:
-            print_items(preview)
+            print_items(report.parts.get(str(preview), (str(preview),)))
         if not kept:
             outputs = () if preview is not None else report.outputs
             report = msgspec.structs.replace(report, outputs=outputs, frontier="memory:")
@@ -95,17 +96,19 @@ def print_report(console: Console, report: Report) -> None:
         console.print("\n".join(lines(report)), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_items(path: Path) -> None:
-    """A table of the first items of a JSON lines file."""
-    try:
-        with path.open("rb") as file:
-            items = [msgspec.json.decode(line) for line in islice(file, PREVIEW_ROWS)]
-            more = bool(file.readline())
-    except FileNotFoundError:
-        items = []
+def print_items(paths: Iterable[str]) -> None:
+    """A table of the first items of JSON lines files; those that are elsewhere are passed over."""
+    items = [msgspec.json.decode(line) for line in islice(_lines(paths), PREVIEW_ROWS + 1)]
     if items:
         console = Console()
-        console.print(items_table(items, console.width, "the first items" if more else "the items"))
+        title = "the first items" if len(items) > PREVIEW_ROWS else "the items"
+        console.print(items_table(items[:PREVIEW_ROWS], console.width, title))
+
+
+def _lines(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        with suppress(FileNotFoundError), open(path, "rb") as file:
+            yield from file
 
 
 def items_table(items: Sequence[dict[str, Any]], width: int, title: str) -> RenderableType:

@@ -28,11 +28,15 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How one worker ended. error: its one line, with stop code 2 (configuration) or 3 (fatal)."""
+    """How one worker ended. error: its one line, with stop code 2 (configuration) or 3 (fatal).
+
+    parts: by output, the part files that all workers of the job have written; empty where there are none.
+    """
 
     reason: str
     snapshot: Snapshot | None = None
     dead: Mapping[str, int] = {}
+    parts: Mapping[str, tuple[str, ...]] = {}
     error: str = ""
     code: int = 0
 

@@ -22,7 +22,7 @@ from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.middleware import compose
-from silkline.frontier.open import frontier_from, store_file
+from silkline.frontier.open import frontier_from, on_server, store_file
 from silkline.observe.logs import LogHook, configure
 from silkline.observe.logs import close as close_log
 from silkline.observe.report import ALREADY_FINISHED, FINISHED
@@ -34,6 +34,7 @@ from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.choose import sinks_for
+from silkline.sinks.part import part_sinks, parts_of
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -86,10 +87,10 @@ class Session:
             opened.callback(close_log, self._logger)
             if self._plan.owns_process:
                 opened.enter_context(tuned_interpreter())
-            sinks = outputs_of(self._plan)
+            frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+            sinks = outputs_of(self._plan, frontier.worker)
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing
-            frontier = frontier_from(settings.frontier_url, settings.frontier_options)
             frontier.listen(lambda: None, lambda line: self._tell(Trouble(line)))  # news: once it works
             await frontier.open()
             opened.push_async_callback(frontier.close)
@@ -106,7 +107,7 @@ class Session:
                 await keeper.load()
             around = around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots)
-            return Ending(reason, self._last, await frontier.dead_causes())
+            return Ending(reason, self._last, await frontier.dead_causes(), await self._parts(frontier))
 
     async def _work(
         self,
@@ -140,6 +141,13 @@ class Session:
         if not stats.done and not stats.dead:
             raise ConfigError("nothing to crawl: give a URL, such as https://example.com/")
         return ALREADY_FINISHED
+
+    async def _parts(self, frontier: Frontier) -> dict[str, tuple[str, ...]]:
+        settings = self._plan.settings
+        if not on_server(settings.frontier_url):
+            return {}
+        positions = await frontier.positions()
+        return {output: parts_of(output, positions) for output in settings.outputs}
 
     def _tell(self, event: Event) -> None:
         for hook in self._hooks:
@@ -183,12 +191,18 @@ class Session:
         await frontier.remember({"definition": definition})
 
 
-def outputs_of(plan: Plan) -> list[Sink]:
-    """The sinks of a plan, not opened. Raises ConfigError for an output that cannot be one."""
+def outputs_of(plan: Plan, worker: str | None = None) -> list[Sink]:
+    """The sinks of a plan, not opened. Raises ConfigError for an output that cannot be one.
+
+    worker: who is to write. With a frontier on a server it writes part files of its own.
+    """
     settings = plan.settings
     own = (store_file(settings.frontier_url), settings.log_file)
     reserved = [str(path) for path in own if path is not None]
-    return [*sinks_for(settings.outputs, columns=plan.columns, reserved=reserved), *plan.extra_sinks]
+    files = sinks_for(settings.outputs, columns=plan.columns, reserved=reserved)
+    if worker is not None and on_server(settings.frontier_url):
+        files = part_sinks(settings.outputs, worker, columns=plan.columns)
+    return [*files, *plan.extra_sinks]
 
 
 async def _close(fetcher: Fetcher) -> None:

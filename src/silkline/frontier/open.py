@@ -14,7 +14,7 @@ from silkline.errors import ConfigError, JobError
 from silkline.frontier import sqlite_lookup
 from silkline.frontier.memory import MemoryFrontier
 from silkline.frontier.sqlite import SqliteFrontier
-from silkline.protocols import Frontier
+from silkline.protocols import Frontier, Positions
 from silkline.resolve import redacted
 
 if TYPE_CHECKING:
@@ -90,6 +90,18 @@ def outputs_in(url: str, job: str = USUAL_JOB) -> frozenset[str]:
         return frozenset(_redis_lookup().outputs_in(url, job))
     path = store_file(url)
     return frozenset() if path is None else sqlite_lookup.outputs_in(path)
+
+
+def positions_in(url: str, job: str = USUAL_JOB) -> Positions:
+    """The committed position of each sink, by its name. Empty for memory and where no job was begun.
+
+    Raises JobError for a file that is no frontier, FrontierError for a damaged one and a server that is away.
+    """
+    if on_server(url):
+        found: Positions = _redis_lookup().positions_in(url, job)
+        return found
+    path = store_file(url)
+    return {} if path is None else sqlite_lookup.positions_in(path)
 
 
 def options_in(url: str, job: str = USUAL_JOB) -> FrontierOptions | None:

@@ -22,11 +22,19 @@ def outputs_in(path: Path) -> frozenset[str]:
     Raises JobError for a file that is no frontier.
     """
     try:
-        return frozenset(_looked_up(path, sqlite_reads.positions) or ())
+        return frozenset(positions_in(path))
     except FrontierError as error:
         if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
             return frozenset()
         raise
+
+
+def positions_in(path: Path) -> dict[str, str]:
+    """The committed position of each sink, by its name, as the sink wrote it.
+
+    Raises JobError for a file that is no frontier, FrontierError for a damaged one.
+    """
+    return dict(_looked_up(path, sqlite_reads.positions) or {})
 
 
 def options_in(path: Path) -> FrontierOptions | None:

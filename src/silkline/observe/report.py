@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         no failures.
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
     stats: sizes of the frontier at the end.
-    outputs: where the items went.
+    outputs: where the items went. parts: by output, the files that all workers of the job have written for it
+        so far, each its own; empty where the outputs are written themselves.
     seeded: what the seeds brought.
     troubles: what the operator should know, one line each.
     frontier: URL of the frontier if it is not the usual one of the job, else "".
@@ -82,6 +84,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_by: dict[str, int] = {}
     stats: Stats = Stats()
     outputs: tuple[str, ...] = ()
+    parts: dict[str, tuple[str, ...]] = {}
     seeded: Seeded = Seeded(0, 0, 0)
     troubles: tuple[str, ...] = ()
     frontier: str = ""
@@ -93,6 +96,7 @@ def report_of(
     reason: str,
     dead: Mapping[str, int],
     outputs: Sequence[str] = (),
+    parts: Mapping[str, tuple[str, ...]] | None = None,
     frontier: str = "",
 ) -> Report:
     """The report of a run that ended with `snapshot`; `dead` is what `Frontier.dead_causes` says then."""
@@ -120,6 +124,7 @@ def report_of(
         refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
         stats=snapshot.stats or Stats(),
         outputs=tuple(outputs),
+        parts=dict(parts or {}),
         seeded=tally.seeded,
         troubles=tuple(
             message if times == 1 else f"{message} ({figures.count(times)} times)"
@@ -162,9 +167,18 @@ def next_steps(report: Report) -> list[str]:
     elif report.reason != FINISHED and not report.frontier.startswith("memory:"):
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
-        where = f" --frontier {shlex.quote(redacted(report.frontier))}" if report.frontier else ""
-        steps.append(f"silkline dead list --job {shlex.quote(report.job)}{where}")
+        steps.append(f"silkline dead list {_job(report)}")
+    joined = [output for output in report.outputs if report.parts.get(output)]
+    for output in joined:
+        name = shlex.quote(output)
+        which = f" --from {name}" if len(joined) > 1 else ""
+        steps.append(f"join the parts with: silkline export {_job(report)}{which} -o {name}")
     return steps
+
+
+def _job(report: Report) -> str:
+    where = f" --frontier {shlex.quote(redacted(report.frontier))}" if report.frontier else ""
+    return f"--job {shlex.quote(report.job)}{where}"
 
 
 def _heading(report: Report) -> tuple[str, str]:
@@ -203,7 +217,17 @@ def _rows(report: Report) -> list[tuple[str, str]]:
         ]
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
-    return rows + [("output" if n == 0 else "", path) for n, path in enumerate(report.outputs)]
+    return rows + [
+        ("output" if n == 0 else "", _written(path, report)) for n, path in enumerate(report.outputs)
+    ]
+
+
+def _written(output: str, report: Report) -> str:
+    parts = report.parts.get(output)
+    if parts is None:
+        return output
+    stem, ending = os.path.splitext(output)
+    return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
 
 
 def _speed(report: Report) -> str:

@@ -63,7 +63,7 @@ class Target:
 
     @contextmanager
     def replaced(self) -> Iterator[str]:
-        """Gives the path of a new file, which takes the target's place in the end; on an error it is removed."""
+        """Gives the path of a new file. It takes the target's place in the end; on an error it is removed."""
         folder, name = os.path.split(self.path)
         with starting(), told(self.shown):
             os.makedirs(folder, exist_ok=True)
@@ -115,7 +115,7 @@ def lines_of(source: Committed) -> Iterator[bytes]:
 
 
 def _converted(sources: Sequence[Committed], fresh: str) -> int:
-    """As a crawl writes the format. Where a source does not say what page an item is of, a number stands in."""
+    """As a crawl writes the format. Where a source does not say whose page a row is, a number stands in."""
     sink = sink_for(fresh, columns=columns_of(sources))
     sink.open(None)
     try:

@@ -99,12 +99,6 @@ def part_path(output: str, worker: str) -> str:
     return f"{stem}.{re.sub(r'[^0-9A-Za-z_.-]', '_', worker)}{ending}"
 
 
-def pattern_of(output: str) -> str:
-    """How a user is told of all parts of an output."""
-    stem, ending = os.path.splitext(output)
-    return f"{stem}.*{ending}"
-
-
 def part_at(position: str) -> PartMark | None:
     """What a committed position says of a part; None where it is none of a part."""
     try:
@@ -113,20 +107,29 @@ def part_at(position: str) -> PartMark | None:
         return None
 
 
-def parts_in(positions: Positions, outputs: Iterable[str] | None = None) -> dict[str, PartMark]:
-    """The part files that are committed, by path; only those of these outputs, as this machine names them."""
-    wanted = None if outputs is None else {name_of(output) for output in outputs}
-    found = {path: part for path, position in sorted(positions.items()) if (part := part_at(position))}
-    return {path: part for path, part in found.items() if wanted is None or part.output in wanted}
+def parts_of(output: str, positions: Positions) -> tuple[str, ...]:
+    """The part files of an output that are committed; of other machines, those of an output of that name."""
+    here, own, name = socket.gethostname(), name_of(output), os.path.basename(output)
+    found = []
+    for path, position in positions.items():
+        part = part_at(position)
+        if part is not None and (
+            part.output == own or (part.host != here and os.path.basename(part.output) == name)
+        ):
+            found.append(path)
+    return tuple(sorted(found))
 
 
 def discard_parts(positions: Positions, outputs: Iterable[str]) -> None:
-    """Remove the parts of these outputs that are on this machine: a job's name for a part is nobody else's.
+    """Remove the parts of these outputs that are on this machine: nothing else has the name of a part.
 
     Raises ConfigError where one cannot be removed.
     """
-    for path in parts_in(positions, outputs):
-        discard(path)
+    names = {name_of(output) for output in outputs}
+    for path, position in positions.items():
+        part = part_at(position)
+        if part is not None and part.output in names:
+            discard(path)
 
 
 _part_at = msgspec.json.Decoder(PartMark).decode

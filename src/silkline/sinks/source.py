@@ -56,10 +56,11 @@ def chosen(sources: Sequence[Source], wanted: Sequence[str]) -> list[Source]:
     """
     for name in wanted:
         if not any(_is(source, name) for source in sources):
-            raise ConfigError(f"the job has no output {name!r}; {_known(sources)}")
+            known = f"there are: {_names(sources)}" if sources else "it has written none yet"
+            raise ConfigError(f"the job has no output {name!r}; {known}")
     taken = [source for source in sources if not wanted or any(_is(source, name) for name in wanted)]
     if any(times > 1 for times in Counter(source.worker for source in taken).values()):
-        raise ConfigError(f"the items are in several outputs, choose one with --from: {_known(taken)}")
+        raise ConfigError(f"the job has several outputs, choose one with --from: {_names(taken)}")
     return taken
 
 
@@ -121,10 +122,8 @@ def _is(source: Source, name: str) -> bool:
     return PurePath(source.output).parts[-len(parts) :] == parts
 
 
-def _known(sources: Iterable[Source]) -> str:
+def _names(sources: Iterable[Source]) -> str:
     """Base names if they tell the outputs apart, full ones if not."""
     outputs = sorted({source.output for source in sources})
-    if not outputs:
-        return "it has written none yet"
     names = sorted({os.path.basename(output) for output in outputs})
-    return "there are: " + ", ".join(names if len(names) > 1 else outputs)
+    return ", ".join(names if len(names) > 1 else outputs)
