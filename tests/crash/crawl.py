@@ -125,7 +125,7 @@ class Crawl:
         expected = {number: truth[number] for number in done if truth.get(number)}
         assert found.keys() == expected.keys()
         for number, items in expected.items():
-            assert found[number] == [_text(item) for item in items]
+            assert found[number] == [text_of(item) for item in items]
 
     def _rows(self, position: str | None) -> list[Row]:
         """What counts in the output, as text, without empty cells."""
@@ -139,10 +139,10 @@ class Crawl:
             data = data[: mark["at"]]
         assert data[-1:] in (b"", b"\n"), "half a line"
         if self.output.suffix == ".jsonl":
-            return [_text(json.loads(line)) for line in data.splitlines()]
+            return [text_of(json.loads(line)) for line in data.splitlines()]
         records = list(csv.reader(io.StringIO(data.decode(), newline="")))
         assert not records or records[0] == header[: len(records[0])]
-        return [_text(dict(zip(header, record, strict=False))) for record in records[1:]]
+        return [text_of(dict(zip(header, record, strict=False))) for record in records[1:]]
 
     def _table(self, last: int) -> list[Row]:
         with self._copied(self.output) as copy, contextlib.closing(sqlite3.connect(copy)) as db:
@@ -153,7 +153,7 @@ class Crawl:
                 dict(row) for row in db.execute("SELECT * FROM items WHERE _id <= ? ORDER BY _id", [last])
             ]
         assert [row["_id"] for row in found] == list(range(1, last + 1))
-        return [_text({name: row[name] for name in row if name[0] != "_"}) for row in found]
+        return [text_of({name: row[name] for name in row if name[0] != "_"}) for row in found]
 
     def _check_all_counts(self, position: str) -> None:
         """Nothing stands behind the committed position, and a CSV file is a rectangle under one header."""
@@ -177,6 +177,6 @@ class Crawl:
             yield Path(folder) / database.name
 
 
-def _text(item: dict[str, Any]) -> Row:
+def text_of(item: dict[str, Any]) -> Row:
     """Without what is empty, and without what is another thing on every visit."""
     return {name: str(value) for name, value in item.items() if value not in (None, "") and name != "ad"}

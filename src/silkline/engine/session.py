@@ -70,6 +70,8 @@ class Session:
         self._started = time.time()
         self._last: Snapshot | None = None
         self._worker: Worker | None = None
+        self._met_work = False
+        """The job was not finished when we came, whoever finished it."""
         settings = plan.settings
         self._logger = configure(
             settings.log_level,
@@ -137,6 +139,8 @@ class Session:
             reason = await self._worker.run()
         if reason != FINISHED or not first or self._tally.requests or self._tally.seeded.added:
             return reason
+        if self._met_work:
+            return reason
         stats = await frontier.stats()
         if not stats.done and not stats.dead:
             raise ConfigError("nothing to crawl: give a URL, such as https://example.com/")
@@ -157,6 +161,7 @@ class Session:
 
     def _publish(self, phase: Phase, seeding: bool, in_flight: int, ready: int, stats: Stats | None) -> None:
         settings = self._plan.settings
+        self._met_work = self._met_work or (stats is not None and stats.open > 0)
         self._last = Snapshot(
             job=settings.job,
             started=self._started,
