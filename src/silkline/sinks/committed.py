@@ -23,7 +23,7 @@ from silkline.sinks.choose import sink_for
 from silkline.sinks.csv import MAX_COLUMNS, MORE, CsvMark, CsvSink
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import TAIL, Mark
-from silkline.sinks.sqlite import KEYS, SqliteSink, primary_code, table_exists
+from silkline.sinks.sqlite import INTERNAL, SqliteSink, primary_code, table_exists
 
 T = TypeVar("T")
 
@@ -42,6 +42,9 @@ class Row(msgspec.Struct, frozen=True):
 
 class Committed(Protocol):
     """What counts in one file. Reading raises SinkError where it is not there any more."""
+
+    @property
+    def path(self) -> str: ...
 
     @property
     def columns(self) -> Sequence[str] | None:
@@ -70,28 +73,28 @@ class CommittedLines:
     columns = None
 
     def __init__(self, path: str, position: str, items: int | None) -> None:
-        self._path = path
+        self.path = path
         self._mark = msgspec.json.decode(position, type=Mark)
         self._items = items
 
     def lines(self) -> Iterator[bytes]:
         """As they stand in the file."""
-        with reading(self._path), opened(self._path, self._mark) as file:
-            yield from counted(lines_until(file, self._mark.at, self._path), self._items, self._path)
+        with reading(self.path), opened(self.path, self._mark) as file:
+            yield from counted(lines_until(file, self._mark.at, self.path), self._items, self.path)
 
     def rows(self) -> Iterator[Row]:
         for line in self.lines():
             try:
                 yield Row(_record(line), len(line))
             except msgspec.MsgspecError as error:
-                raise changed(self._path) from error
+                raise changed(self.path) from error
 
 
 class CommittedRecords:
     """Of a CSV or TSV file: all values are text, an empty cell is None, and every row has all columns."""
 
     def __init__(self, path: str, position: str, items: int | None, sink: CsvSink) -> None:
-        self._path = path
+        self.path = path
         self._mark = msgspec.json.decode(position, type=CsvMark)
         self._items = items
         self._sink = sink
@@ -104,18 +107,18 @@ class CommittedRecords:
         if not self._mark.at:
             return
         with (
-            reading(self._path),
-            opened(self._path, self._mark, self._sink.rewritten) as file,
+            reading(self.path),
+            opened(self.path, self._mark, self._sink.rewritten) as file,
             cells_of_any_size(),
         ):
             at = self._sink.rewritten(file, self._mark) or self._mark.at
-            text = (line.decode() for line in lines_until(file, at, self._path))
+            text = (line.decode() for line in lines_until(file, at, self.path))
             try:
                 records = csv.reader(text, delimiter=self._sink.delimiter)
                 next(records)
-                yield from counted(map(self._row, records), self._items, self._path)
+                yield from counted(map(self._row, records), self._items, self.path)
             except (csv.Error, UnicodeDecodeError, msgspec.MsgspecError) as error:
-                raise changed(self._path) from error
+                raise changed(self.path) from error
 
     def _row(self, cells: list[str]) -> Row:
         record: dict[str, Any] = dict.fromkeys(self.columns)
@@ -131,22 +134,22 @@ class CommittedTable:
     columns = None
 
     def __init__(self, path: str, position: str) -> None:
-        self._path = path
+        self.path = path
         self._last = int(position)
 
     def rows(self) -> Iterator[Row]:
         if not self._last:
             return
-        with reading(self._path):
-            os.stat(self._path)
+        with reading(self.path):
+            os.stat(self.path)
         try:
-            with contextlib.closing(connected(self._path)) as db:
+            with contextlib.closing(connected(self.path)) as db:
                 yield from self._read(db)
         except sqlite3.Error as error:
             if primary_code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                raise changed(self._path) from error
+                raise changed(self.path) from error
             raise SinkError(
-                f"cannot read {self._path}: {error}; mend it and run the same command again"
+                f"cannot read {self.path}: {error}; mend it and run the same command again"
             ) from error
 
     def _read(self, db: sqlite3.Connection) -> Iterator[Row]:
@@ -155,16 +158,17 @@ class CommittedTable:
         if table_exists(db):
             there = db.execute("SELECT max(_id) FROM items").fetchone()[0] or 0
         if there < self._last:
-            raise shorter(self._path, f"has rows up to {there}", f"{self._last}")
+            raise shorter(self.path, f"has rows up to {there}", f"{self._last}")
         found = db.execute("SELECT * FROM items WHERE _id <= ? ORDER BY _id", (self._last,))
-        names = [field_of(column) for column, *_ in found.description]
+        columns = [column for column, *_ in found.description]
+        fields = {column: field_of(column) for column in columns if column not in INTERNAL}
         for values in found:
-            record = dict(zip(names, values, strict=True))
-            _, fingerprint, index = (record.pop(key) for key in KEYS)
-            size = sum(len(value) for value in values if isinstance(value, str))
-            if more := record.pop(MORE, None):
+            row = dict(zip(columns, values, strict=True))
+            record = {field: row[column] for column, field in fields.items()}
+            if more := row.get(MORE):
                 record |= _record(more)
-            yield Row(record, size, (fingerprint, index))
+            size = sum(len(value) for value in values if isinstance(value, str))
+            yield Row(record, size, (row["_fingerprint"], row["_index"]))
 
 
 def field_of(column: str) -> str:

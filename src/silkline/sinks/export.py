@@ -143,15 +143,20 @@ def columns_of(sources: Sequence[Committed]) -> list[str] | None:
 
 
 def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """A table's sink replaces a page's rows as a whole, so that they stay together."""
+    """The rows of a page stay together, and a page that comes again, where a job asked for that, has another
+    batch: a table's sink replaces the rows of a page as a whole."""
     batch: list[Row] = []
-    size = 0
+    pages: set[int] = set()
+    size, last = 0, None
     for row in rows:
-        full = len(batch) >= BATCH_ROWS or size >= BATCH_BYTES
-        if full and (row.key is None or batch[-1].key is None or row.key[0] != batch[-1].key[0]):
+        page, index = row.key or (None, 0)
+        enough = len(batch) >= BATCH_ROWS or size >= BATCH_BYTES or page in pages
+        if batch and enough and (page != last or index == 0):
             yield batch
-            batch, size = [], 0
+            batch, pages, size = [], set(), 0
+        if page is not None:
+            pages.add(page)
         batch.append(row)
-        size += row.size
+        size, last = size + row.size, page
     if batch:
         yield batch
