@@ -1,0 +1,167 @@
+"""`silkline export`: of a job in a file, and of one whose workers share a real Valkey."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import socket
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests import servers
+from tests.cli.conftest import Call
+from tests.site import Site
+
+
+@pytest.fixture
+def shared(inside: Call, shop: Site, tmp_path: Path) -> list[str]:
+    """Options that name a job on a server; two workers have written parts of its output things.jsonl."""
+    named = ["--job", f"export-{zlib.crc32(bytes(tmp_path)):x}", "--frontier", servers.valkey_url()]
+    crawl = ["--follow", ".product a", "--follow", "a.next", "-o", "things.jsonl", *named]
+    for pages in ("1", "100"):
+        done = inside("crawl", f"{shop.url}/", *crawl, "--max-pages", pages)
+        assert done.returncode == 0, done.stderr
+    assert "2 part files things.*.jsonl" in done.stderr
+    assert f"silkline export --job {named[1]} --frontier {named[3]} -o things.jsonl" in done.stderr
+    assert len(parts(tmp_path)) == 2
+    return named
+
+
+def parts(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.startswith("things."))
+
+
+def titles(path: Path) -> list[str]:
+    return sorted(json.loads(line)["title"] for line in path.read_text().splitlines())
+
+
+TITLES = sorted(
+    [*(f"Page {n}" for n in (1, 2, 3)), *(f"Thing {n}{letter}" for n in (1, 2, 3) for letter in "ab")]
+)
+
+
+def test_the_parts_of_a_shared_job_are_joined(
+    inside: Call, shop: Site, shared: list[str], tmp_path: Path
+) -> None:
+    done = inside("export", *shared, "-o", "all.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("all.jsonl: 9 rows of 2 files, ")
+    assert titles(tmp_path / "all.jsonl") == TITLES
+    done = inside("export", *shared, "-o", "all.csv", "--json")
+    size = (tmp_path / "all.csv").stat().st_size
+    job = shared[1]
+    assert json.loads(done.stdout) == {
+        "job": job,
+        "output": "all.csv",
+        "rows": 9,
+        "parts": 2,
+        "bytes": size,
+        "missing": [],
+    }
+    with (tmp_path / "all.csv").open(newline="") as file:
+        assert sorted(row["title"] for row in csv.DictReader(file)) == TITLES
+
+
+def test_a_part_of_another_machine_is_named_and_its_copy_is_taken(
+    inside: Call, shared: list[str], tmp_path: Path
+) -> None:
+    first, _ = parts(tmp_path)
+    (tmp_path / "copies").mkdir()
+    shutil.move(tmp_path / first, tmp_path / "copies")
+    done = inside("export", *shared, "-o", "all.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"silkline: {tmp_path / first} of {socket.gethostname()} is not here (")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "all.jsonl").exists()
+
+    assert inside("export", *shared, "-o", "all.jsonl", "--parts", "copies").returncode == 0
+    assert titles(tmp_path / "all.jsonl") == TITLES
+
+    done = inside("export", *shared, "-o", "some.jsonl", "--partial", "--json")
+    assert done.returncode == 0
+    assert "is not here" in done.stderr
+    assert "left out" in done.stderr
+    assert json.loads(done.stdout)["missing"] == [str(tmp_path / first)]
+    assert 0 < len(titles(tmp_path / "some.jsonl")) < 9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?}\n"),
+            "was changed since its worker wrote it",
+        ),
+        (lambda path: os.truncate(path, 10), "has 10 bytes, but"),
+    ],
+)
+def test_a_part_that_was_touched_is_refused_in_one_line(
+    inside: Call, shared: list[str], tmp_path: Path, change, message: str
+) -> None:
+    part = tmp_path / parts(tmp_path)[0]
+    change(part)
+    done = inside("export", *shared, "-o", "all.jsonl")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert f"{part} {message}" in done.stderr
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_fresh_removes_the_parts_of_the_job_and_no_others(
+    inside: Call, shop: Site, shared: list[str], tmp_path: Path
+) -> None:
+    own = parts(tmp_path)
+    for name in ("things.jsonl", "things.box-1-00000000.jsonl"):
+        (tmp_path / name).write_text("precious\n")
+    crawl = ["crawl", f"{shop.url}/", "-o", "things.jsonl", *shared, "--fresh"]
+    assert inside(*crawl).returncode == 0
+    left = parts(tmp_path)
+    assert not set(own) & set(left)
+    assert len(left) == 3
+    for name in ("things.jsonl", "things.box-1-00000000.jsonl"):
+        assert (tmp_path / name).read_text() == "precious\n"
+    assert inside("export", *shared, "-o", "all.jsonl").returncode == 0
+    assert titles(tmp_path / "all.jsonl") == ["Page 1"]
+
+
+def test_items_of_a_shared_job_without_an_output_are_shown(inside: Call, shop: Site, tmp_path: Path) -> None:
+    named = ["--job", f"shown-{zlib.crc32(bytes(tmp_path)):x}", "--frontier", servers.valkey_url()]
+    done = inside("crawl", f"{shop.url}/", *named)
+    assert done.returncode == 0, done.stderr
+    assert "Page 1" in done.stdout
+
+
+def test_the_output_of_a_job_in_a_file_is_converted(inside: Call, shop: Site, tmp_path: Path) -> None:
+    crawl = ["crawl", f"{shop.url}/", "--item", ".product", "--field", "name=h2", "--job", "shop"]
+    assert inside(*crawl, "-o", "a.csv", "-o", "b.db").returncode == 0
+    several = inside("export", "-o", "all.jsonl")
+    assert several.returncode == 2
+    assert several.stderr == "silkline: the job has several outputs, choose one with --from: a.csv, b.db\n"
+    for source in ("a.csv", "b.db"):
+        done = inside("export", "-o", "all.jsonl", "--from", source, "--replace")
+        assert done.returncode == 0, done.stderr
+        rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+        assert rows == [{"url": f"{shop.url}/", "name": f"Thing 1{letter}"} for letter in "ab"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", ".silkline/shop.db", "link.csv"])
+def test_an_export_never_takes_the_place_of_what_the_job_needs(
+    inside: Call, shop: Site, tmp_path: Path, name: str
+) -> None:
+    assert inside("crawl", f"{shop.url}/", "--job", "shop", "-o", "a.csv").returncode == 0
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    before = (tmp_path / name).read_bytes()
+    done = inside("export", "-o", name, "--replace")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"silkline: {name} is a file of the job itself: choose another name\n"
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_job_that_is_not_there_is_one_line(inside: Call, tmp_path: Path) -> None:
+    done = inside("export", "--job", "none", "--frontier", servers.valkey_url(), "-o", "all.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no job 'none'" in done.stderr
+    assert not os.listdir(tmp_path)
