@@ -46,6 +46,13 @@ end
 -- Rounds: in each, every host in the line gives one. Returns the hosts in the order in which they give.
 local function rounds(line, count)
     local turns, givers = {}, line
+    if #line == 1 then
+        line[1].count = min(line[1].most, count)
+        for i = 1, line[1].count do
+            turns[i] = line[1]
+        end
+        return turns
+    end
     while #turns < count and #givers > 0 do
         local still = {}
         for _, giver in ipairs(givers) do
@@ -75,8 +82,9 @@ local function pop(h, priority, count)
     if #requests < count then
         local waiting = redis.call('LPOP', PREFIX .. 'wait:' .. name, count - #requests)
         for _, entry in ipairs(waiting or {}) do
-            local id, at = string.match(entry, '^(%d+) ()')
-            requests[#requests + 1] = { id = id, deliveries = 0, payload = string.sub(entry, at) }
+            local space = string.find(entry, ' ', 1, true)
+            requests[#requests + 1] = { id = string.sub(entry, 1, space - 1), deliveries = 0,
+                payload = string.sub(entry, space + 1) }
         end
     end
     return requests

@@ -7,7 +7,7 @@
 local SINCE = fmt('%.2f', now)
 
 local function held_record(id, deliveries, priority, worker, payload)
-    return id .. ' ' .. deliveries .. ' ' .. priority .. ' ' .. SINCE .. ' ' .. worker .. ' ' .. payload
+    return id .. ' ' .. int(deliveries) .. ' ' .. int(priority) .. ' ' .. SINCE .. ' ' .. worker .. ' ' .. payload
 end
 
 local function read_held(record)
