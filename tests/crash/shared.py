@@ -25,24 +25,25 @@ LEASE_SECONDS = "1"
 class SharedCrawl:
     """ending: of the output. Every worker is started by the same command, in a process of its own."""
 
-    def __init__(self, launcher: Launcher, pages: Pages, folder: Path, ending: str) -> None:
+    def __init__(self, launcher: Launcher, pages: Pages, folder: Path, ending: str, **env: str) -> None:
         self.pages = pages
         self.url = servers.valkey_url()
         self.job = f"shared-{zlib.crc32(bytes(folder)):x}"
         self.output = folder / f"items{ending}"
         self._folder = folder
         self._launcher = launcher
+        self._env = {
+            "SILKLINE_LEASE_SECONDS": LEASE_SECONDS,
+            "SILKLINE_MAX_DELIVERIES": "10000",  # pages that are in flight at many kills must not die of it
+            "SILKLINE_ALLOW_PRIVATE": "true",
+            **env,
+        }
         self._exported = folder / "exported.jsonl"
         pages.write_seeds(folder / "seeds.txt")
 
     def start(self, **env: str) -> Running:
         words = ["--urls", "seeds.txt", "-o", self.output.name, "--job", self.job, "--frontier", self.url]
-        settings = {
-            "SILKLINE_LEASE_SECONDS": LEASE_SECONDS,
-            "SILKLINE_MAX_DELIVERIES": "10000",  # pages that are in flight at many kills must not die of it
-            "SILKLINE_ALLOW_PRIVATE": "true",
-        }
-        return self._launcher.start(words, folder=self._folder, env={**settings, **env})
+        return self._launcher.start(words, folder=self._folder, env={**self._env, **env})
 
     @property
     def parts(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.launcher import Launcher, Running
+from tests.crash.pages import Pages
 from tests.crash.shared import SharedCrawl, shared
 
 WORKERS = 4
@@ -17,11 +18,9 @@ KILLS = 6
 FOUR_AT_ONCE = {"SILKLINE_CONCURRENCY": "4"}
 
 WRITES = [
-    *(
-        (ending, point, nth)
-        for ending in (".jsonl", ".csv", ".db")
-        for point, nth in (("mid-write", 1), ("after-write", 2))
-    ),
+    (".jsonl", "mid-write", 1),
+    (".db", "after-write", 2),
+    (".csv", "after-write", 2),
     (".csv", "before-finish", 1),
     (".csv", "after-replace", 1),
 ]
@@ -87,7 +86,9 @@ def test_a_kill_around_the_write_of_a_part_leaves_a_tail_that_is_not_exported(
         crawl.check_finished(capsys)
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".db"])
+@pytest.mark.parametrize(
+    "ending", [".jsonl", *(pytest.param(one, marks=pytest.mark.soak) for one in (".csv", ".db"))]
+)
 def test_the_late_commit_of_a_frozen_worker_is_refused_and_its_items_are_not_doubled(
     launcher: Launcher, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,3 +121,14 @@ def test_a_worker_that_has_nothing_to_write_leaves_no_file(launcher: Launcher, t
         assert late.ended() == 0, late.log
         assert crawl.parts.keys() == crawl.committed()
         assert all(crawl.parts.values())
+
+
+def test_the_positions_of_several_partitions_are_one_position(
+    launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pages commit to their host's partition, the last touches to a file to the first one."""
+    with Pages(40) as pages:
+        crawl = SharedCrawl(launcher, pages, tmp_path, ".csv", SILKLINE_PARTITIONS="8")
+        for worker in (crawl.start(), crawl.start()):
+            assert worker.ended() == 0, worker.log
+        crawl.check_finished(capsys)
