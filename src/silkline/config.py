@@ -150,6 +150,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     job: the job's name; a store of another job is refused.
     per_host: requests of one host in flight at most, over all workers.
     delay: seconds between two starts on one host at least, over all workers; 0 for none.
+    ceiling: requests in flight that a host's pace (see `Frontier.pace`) may allow; None: no pace counts.
     max_pages: budget of visits that end in done or dead, over all workers and runs; None for none.
     lease_seconds: how long a lease lives without a renewal.
     max_deliveries: leases of one request before it becomes a dead letter with cause "crash".
@@ -167,6 +168,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     job: str = "spider"
     per_host: int = 8
     delay: float = 0.0
+    ceiling: int | None = None
     max_pages: int | None = None
     lease_seconds: float = 60.0
     max_deliveries: int = 13

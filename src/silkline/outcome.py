@@ -172,6 +172,7 @@ class HostState(msgspec.Struct, frozen=True):
     """One host, by its politeness key.
 
     delay, cap: its own; None where the job's hold.
+    pace: what its answers have led to, as (cap, delay); None where nothing has.
     due_in: seconds until delay and block let another request start; 0 for now.
     blocked_for: seconds for which it is blocked still; 0 for not at all.
     """
@@ -183,6 +184,20 @@ class HostState(msgspec.Struct, frozen=True):
     cap: int | None = None
     due_in: float = 0.0
     blocked_for: float = 0.0
+    pace: tuple[int, float] | None = None
+
+
+class HostPace(msgspec.Struct, frozen=True):
+    """How fast a host is asked because of what it answers; beside its own limits and the job's.
+
+    cap: requests in flight at most. delay: seconds between two starts at least. block: seconds from now for
+    which nothing is handed out. state: what the next decision needs, not empty; the frontier only keeps it.
+    """
+
+    cap: int
+    delay: float = 0.0
+    block: float = 0.0
+    state: bytes = b""
 
 
 class Overview(msgspec.Struct, frozen=True):

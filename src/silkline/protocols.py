@@ -12,6 +12,7 @@ from silkline.outcome import (
     Committed,
     DeadLetter,
     Heartbeat,
+    HostPace,
     Item,
     KeptValue,
     LeaseBatch,
@@ -32,6 +33,11 @@ Deliver = Callable[[Sequence[Outcome], Positions], Positions]
 Called by `Frontier.commit` between checking the tokens and committing, so that what is written and
 what is committed are the same; and with the store's write lock held, so that processes that share an
 output take turns. It may be called again with the same positions after a crash or a failed commit."""
+
+
+Decide = Callable[[str, bytes | None, float], HostPace | None]
+"""`decide(host, state, now)`: the host's pace from now on, or None to leave it as it is. state: of the pace
+that it has, None where it has none. now: Unix seconds by the store's clock. See `Frontier.pace`."""
 
 
 class Frontier(Protocol):
@@ -79,6 +85,11 @@ class Frontier(Protocol):
     async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
         """Set one host's own minimum delay (seconds between starts) or cap (requests in flight)."""
 
+    async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
+        """Decide how fast these hosts are asked, each in one atomic step: where others decide at the same
+        time, `decide` is called again with what they left. A pace counts while FrontierOptions.ceiling is
+        set, and survives restarts."""
+
     async def stats(self) -> Stats: ...
 
     async def positions(self) -> Positions: ...
@@ -117,8 +128,8 @@ class Frontier(Protocol):
         next heartbeat; what the texts mean is theirs to judge."""
 
     async def apply(self, options: FrontierOptions) -> None:
-        """From now on hand out by these limits: per_host, delay, max_pages, lease_seconds, max_deliveries,
-        window. What else the options say is as it was at `open`."""
+        """From now on hand out by these limits: per_host, delay, ceiling, max_pages, lease_seconds,
+        max_deliveries, window. What else the options say is as it was at `open`."""
 
     async def overview(self, hosts: int = 10) -> Overview:
         """The job at this moment, with at most that many hosts. Counts a lot: not for a hot path."""

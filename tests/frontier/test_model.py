@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier
-from silkline.outcome import Dead, Done, Heartbeat, Lease, Outcome, Overview, RetryLater, Verdict
+from silkline.outcome import Dead, Done, Heartbeat, HostPace, Lease, Outcome, Overview, RetryLater, Verdict
 from silkline.protocols import Frontier, Positions
 from silkline.request import Request
 from silkline.url import host_of
@@ -58,7 +58,11 @@ options = st.builds(
     lease_seconds=st.sampled_from([4.0, 60.0]),
     max_deliveries=st.integers(1, 5),
     window=st.sampled_from([0.5, 2.0]),
+    ceiling=st.none() | st.integers(1, 6),
 )
+
+
+paces = st.builds(HostPace, st.integers(1, 6), quarters, quarters, st.binary(min_size=1, max_size=3))
 
 
 class Broken(Exception):
@@ -143,6 +147,25 @@ class Comparison(RuleBasedStateMachine):
     @rule(host=hosts, delay=st.none() | quarters, cap=st.none() | st.integers(1, 5))
     def limit_host(self, host: str, delay: float | None, cap: int | None) -> None:
         self.both(lambda f: f.limit_host(host, delay=delay, cap=cap))
+
+    @rule(
+        keys=st.lists(hosts, max_size=3),
+        pace=st.none() | paces,
+    )
+    def pace(self, keys: list[str], pace: HostPace | None) -> None:
+        """What is decided on is the same on both."""
+
+        async def paced(frontier: Frontier) -> list[tuple[str, bytes | None, float]]:
+            asked = []
+
+            def decide(host: str, state: bytes | None, now: float) -> HostPace | None:
+                asked.append((host, state, now))
+                return pace
+
+            await frontier.pace(keys, decide)
+            return asked
+
+        self.both(paced)
 
     @rule(cause=maybe_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
     def resend(self, cause: str | None, host: str | None, limit: int | None) -> None:

@@ -34,7 +34,7 @@ from silkline.outcome import (
     Whereabouts,
     WorkerState,
 )
-from silkline.protocols import Clock, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions
 from silkline.request import Request
 from silkline.url import fingerprint_of
 
@@ -140,6 +140,21 @@ class MemoryFrontier:
         for queue in known.queues.values():
             queue.due = inf
         self._settle([known], now)
+
+    async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
+        now = self._now()
+        for key in dict.fromkeys(hosts):
+            known = self._hosts.get(key)
+            paced = decide(key, None if known is None or known.pace is None else known.pace.state, now)
+            if paced is None:
+                continue
+            known = self._host(key)
+            known.pace = paced
+            if paced.block > 0:
+                known.blocked_until = max(known.blocked_until, now + paced.block)
+            for queue in known.queues.values():
+                queue.due = inf
+            self._settle([known], now)
 
     async def stats(self) -> Stats:
         self._now()
@@ -268,10 +283,13 @@ class MemoryFrontier:
         return self._hosts[key]
 
     def _delay(self, host: Host) -> float:
-        return self._options.delay if host.delay is None else host.delay
+        own = self._options.delay if host.delay is None else host.delay
+        return own if host.pace is None or self._options.ceiling is None else max(own, host.pace.delay)
 
     def _free_slots(self, host: Host, in_flight: int) -> int:
-        return (self._options.per_host if host.cap is None else host.cap) - in_flight
+        options, pace = self._options, host.pace
+        cap = rules.pace_of(host.cap, options.per_host, None if pace is None else pace.cap, options.ceiling)
+        return cap - in_flight
 
     def _in_flight(self) -> Counter[str]:
         return Counter(entry.host.key for entry in self._leased.values())

@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 
 from silkline.frontier import rules
-from silkline.outcome import HostState, KeptValue
+from silkline.outcome import HostPace, HostState, KeptValue
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -35,6 +35,7 @@ class Host:
     last_start: float = -inf
     last_token: int = 0
     blocked_until: float = -inf
+    pace: HostPace | None = None
     queues: dict[int, Queue] = field(default_factory=dict)
 
 
@@ -67,6 +68,7 @@ def state_of(host: Host, waiting: int, leased: int, delay: float, now: float) ->
         cap=host.cap,
         due_in=max(0.0, max(host.last_start + delay, host.blocked_until) - now),
         blocked_for=max(0.0, host.blocked_until - now),
+        pace=None if host.pace is None else (host.pace.cap, host.pace.delay),
     )
 
 

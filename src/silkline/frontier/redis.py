@@ -30,7 +30,7 @@ from silkline.outcome import (
     Stats,
     Whereabouts,
 )
-from silkline.protocols import Clock, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -153,6 +153,13 @@ class RedisFrontier:
         own_delay = None if delay is None else float(delay)
         await self._job.of(host).call("limit", host=host, set=True, own_delay=own_delay, cap=cap)
 
+    async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
+        groups: dict[Partition, list[str]] = {}
+        for host in hosts:
+            groups.setdefault(self._job.of(host), []).append(host)
+        for partition, mine in groups.items():
+            await partition.pace(mine, decide)
+
     async def stats(self) -> Stats:
         sizes = [await partition.call("stats") for partition in self._job.partitions]
         return Stats(*(sum(column) for column in zip(*sizes, strict=True)))
@@ -229,7 +236,7 @@ class RedisFrontier:
             bloom_capacity=old.bloom_capacity,
             bloom_error=old.bloom_error,
         )
-        limits = f"{options.per_host} {options.delay:g}"
+        limits = f"{options.per_host} {options.delay:g} {options.ceiling}"
         for partition in self._job.partitions:
             partition.options = self._job.options
             before = await partition.command("HGET", "meta", "limits")

@@ -14,6 +14,7 @@ from silkline.frontier import rules
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_wire import Arrivals, Letter, json_of
 from silkline.outcome import Done, Outcome, RetryLater
+from silkline.protocols import Decide
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -130,6 +131,20 @@ class Partition:
         )
         return word.decode() if isinstance(word, bytes) else word, rest
 
+    async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
+        """Ask what states there are, decide, and say so; again for those that others were quicker with."""
+        asked = list(dict.fromkeys(hosts))
+        changes: list[tuple[str, int, float, float]] = []
+        states: list[bytes] = []
+        while asked or changes:
+            now, *told = await self.call("pace", states, hosts=asked, changes=changes)
+            asked, changes, states = [], [], []
+            for key, state in zip(told[::2], told[1::2], strict=True):
+                paced = decide(key.decode(), state or None, float(now))
+                if paced is not None:
+                    changes.append((key.decode(), paced.cap, float(paced.delay), float(paced.block)))
+                    states += (state, paced.state)
+
     async def check(self, held: HostTokens, *, renew: bool) -> set[int]:
         """The tokens among them that are not held any more."""
         seconds = self.options.lease_seconds if renew else None
@@ -160,6 +175,7 @@ class Partition:
                 "channel": self._channel,
                 "per_host": options.per_host,
                 "delay": float(options.delay),
+                "ceiling": options.ceiling,
                 "dedup": options.dedup,
                 "sweep": rules.SWEEP,
                 "quick_returns": rules.QUICK_RETURNS,

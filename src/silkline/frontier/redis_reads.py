@@ -154,11 +154,11 @@ async def overview(
     for partition in partitions:
         reply = await partition.call("overview", limit=HOSTS_LOOKED_AT)
         now = float(reply[2])
-        known += (len(reply) - 3) // 7
+        known += (len(reply) - 3) // 9
         if reply[1]:
             age = max(0.0, now - float(reply[1]))
             oldest = age if oldest is None else max(oldest, age)
-        states += [_host_state(reply[i : i + 7], now) for i in range(3, len(reply), 7)]
+        states += [_host_state(reply[i : i + 9], now) for i in range(3, len(reply), 9)]
     states.sort(key=lambda state: (-state.waiting, -state.leased, state.key))
     home = partitions[0]
     workers = text_of(await home.command("HGETALL", "workers"))
@@ -174,7 +174,7 @@ async def overview(
 
 
 def _host_state(fields: Sequence[Any], now: float) -> HostState:
-    key, waiting, leased, delay, cap, due, blocked = fields
+    key, waiting, leased, delay, cap, due, blocked, pace_cap, pace_delay = fields
     return HostState(
         key=key.decode(),
         waiting=int(waiting),
@@ -183,6 +183,7 @@ def _host_state(fields: Sequence[Any], now: float) -> HostState:
         cap=int(cap) if cap else None,
         due_in=max(0.0, max(float(due), float(blocked)) - now),
         blocked_for=max(0.0, float(blocked) - now),
+        pace=(int(pace_cap), float(pace_delay)) if pace_cap else None,
     )
 
 

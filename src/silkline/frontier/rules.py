@@ -45,6 +45,13 @@ def check_limits(delay: float | None, cap: int | None) -> None:
         raise ValueError(f"a cap of {cap} requests in flight: it must be at least 1")
 
 
+def pace_of(cap: int | None, per_host: int, pace_cap: int | None, ceiling: int | None) -> int:
+    """Requests in flight that a host may have. cap: its own; pace_cap: what its answers have led to."""
+    if pace_cap is None or ceiling is None:
+        return per_host if cap is None else cap
+    return min(pace_cap, ceiling) if cap is None else min(cap, pace_cap, ceiling)
+
+
 def crash_backoff(deliveries: int, token: int) -> float:
     """Seconds until a request is leased again whose lease was lost for the `deliveries`-th time.
 

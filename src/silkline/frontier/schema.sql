@@ -1,4 +1,4 @@
--- The frontier of one job, version 2. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 3. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
@@ -19,6 +19,14 @@ CREATE TABLE hosts (
     last_start    REAL NOT NULL DEFAULT -1e999,
     last_token    INTEGER NOT NULL DEFAULT 0,
     blocked_until REAL NOT NULL DEFAULT -1e999
+);
+
+-- How fast hosts are asked because of what they answer; most hosts have none.
+CREATE TABLE paces (
+    host  INTEGER PRIMARY KEY,
+    cap   INTEGER NOT NULL,
+    delay REAL    NOT NULL,
+    state BLOB    NOT NULL  -- what the next decision needs
 );
 
 -- Every request that is not done. Its state is its place, so it cannot be in two.

@@ -25,7 +25,7 @@ from silkline.outcome import (
     Stats,
     Whereabouts,
 )
-from silkline.protocols import Clock, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions
 from silkline.request import Request
 
 T = TypeVar("T")
@@ -107,6 +107,9 @@ class SqliteFrontier:
     async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
         rules.check_limits(delay, cap)
         await self._write(lambda store: store.limit_host(host, delay, cap, self._clock()))
+
+    async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
+        await self._write(lambda store: store.pace(hosts, decide, self._clock()))
 
     async def stats(self) -> Stats:
         """Counting a large frontier takes a while (50 ms for a million): ask seldom."""

@@ -14,7 +14,7 @@ from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""

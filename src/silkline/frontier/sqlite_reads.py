@@ -77,8 +77,9 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
     with database.snapshot():
         first = database.rows(
             "SELECT h.key, b.waiting, b.leased, h.delay, h.cap, h.last_start, h.blocked_until,"
-            " count(*) OVER ()"
+            " p.cap, p.delay, count(*) OVER ()"
             f" FROM ({_BUSY_HOSTS}) AS b JOIN hosts AS h ON h.id = b.host"
+            " LEFT JOIN paces AS p ON p.host = h.id"
             " ORDER BY b.waiting DESC, b.leased DESC, h.key LIMIT ?",
             max(1, hosts),
         )
@@ -86,7 +87,7 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
         return Overview(
             stats=stats(database),
             hosts=tuple(_host_state(row, options, now) for row in first[:hosts]),
-            host_count=first[0][7] if first else 0,
+            host_count=first[0][9] if first else 0,
             workers=tuple(
                 WorkerState(id, now - seen, _heartbeat.decode(beat))
                 for id, seen, beat in database.rows("SELECT id, seen, beat FROM workers ORDER BY id")
@@ -97,10 +98,19 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
 
 
 def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
-    key, waiting, leased, delay, cap, last_start, blocked_until, _ = row
-    earliest = max(last_start + (options.delay if delay is None else delay), blocked_until)
+    key, waiting, leased, delay, cap, last_start, blocked_until, pace_cap, pace_delay, _ = row
+    wanted = options.delay if delay is None else delay
+    if pace_delay is not None and options.ceiling is not None:
+        wanted = max(wanted, pace_delay)
     return HostState(
-        key, waiting, leased, delay, cap, max(0.0, earliest - now), max(0.0, blocked_until - now)
+        key,
+        waiting,
+        leased,
+        delay,
+        cap,
+        due_in=max(0.0, max(last_start + wanted, blocked_until) - now),
+        blocked_for=max(0.0, blocked_until - now),
+        pace=None if pace_cap is None else (pace_cap, pace_delay),
     )
 
 

@@ -15,7 +15,7 @@ from silkline.frontier import rules
 from silkline.frontier.liveness import WorkerLock
 from silkline.frontier.sqlite_file import Database, open_writer
 from silkline.outcome import Committed, Done, Heartbeat, Lease, LeaseBatch, Outcome, RetryLater, Verdict
-from silkline.protocols import Deliver
+from silkline.protocols import Decide, Deliver
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -181,11 +181,32 @@ class SqliteStore:
                 delay,
                 cap,
             )
-            # Infinite makes `settle` forget what the old limits said.
-            self._database.run(
-                "UPDATE queues SET due = 1e999 WHERE host = (SELECT id FROM hosts WHERE key = ?)", host
-            )
-            self._settle(host, now)
+            self._settle_anew(host, now)
+
+    def pace(self, hosts: Sequence[str], decide: Decide, now: float) -> None:
+        with self._database.unsynced(), self._database.transaction():
+            for host in dict.fromkeys(hosts):
+                known = self._database.row(
+                    "SELECT p.state FROM hosts AS h JOIN paces AS p ON p.host = h.id WHERE h.key = ?", host
+                )
+                paced = decide(host, None if known is None else known[0], now)
+                if paced is None:
+                    continue
+                self._database.run(
+                    "INSERT INTO hosts (key, blocked_until) VALUES (?, ?) ON CONFLICT DO UPDATE "
+                    "SET blocked_until = max(blocked_until, excluded.blocked_until)",
+                    host,
+                    now + paced.block if paced.block > 0 else -inf,
+                )
+                self._database.run(
+                    "INSERT OR REPLACE INTO paces (host, cap, delay, state) "
+                    "SELECT id, ?, ?, ? FROM hosts WHERE key = ?",
+                    paced.cap,
+                    paced.delay,
+                    paced.state,
+                    host,
+                )
+                self._settle_anew(host, now)
 
     def resend(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
         with self._database.transaction():
@@ -294,6 +315,13 @@ class SqliteStore:
         )
         return ids, count
 
+    def _settle_anew(self, host: str, now: float) -> None:
+        """Infinite makes `settle` forget what the old limits said."""
+        self._database.run(
+            "UPDATE queues SET due = 1e999 WHERE host = (SELECT id FROM hosts WHERE key = ?)", host
+        )
+        self._settle(host, now)
+
     def _settle(self, host: str, now: float) -> None:
         self._database.run(
             "INSERT INTO touched (host, priority) SELECT q.host, q.priority "
@@ -306,20 +334,23 @@ class SqliteStore:
         options = self._options
         self._database.run("DELETE FROM options")
         self._database.run(
-            "INSERT INTO options VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO options VALUES (?, ?, ?, ?, ?, ?, ?)",
             self._worker,
             options.per_host,
             options.delay,
             options.lease_seconds,
             options.max_deliveries,
             options.window,
+            options.ceiling,
         )
 
     def _settle_by_new_limits(self, now: float) -> None:
         """Where the queues were last computed with other limits than this worker's, compute them again."""
         limits = (self._options.per_host, self._options.delay)
         with self._database.transaction():
-            if self._database.row("SELECT per_host, delay FROM meta") != limits:
+            # Where hosts have paces, these were under another ceiling, perhaps.
+            paced = self._database.row("SELECT 1 FROM paces LIMIT 1") is not None
+            if paced or self._database.row("SELECT per_host, delay FROM meta") != limits:
                 self._database.run("UPDATE meta SET per_host = ?, delay = ?", *limits)
                 self._settle_all(now)
 

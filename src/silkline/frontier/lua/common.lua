@@ -15,6 +15,7 @@ local DEAD = PREFIX .. 'task:dead'
 local INBOX = PREFIX .. 'task:wait'
 local STATS = PREFIX .. 'stats'
 local HOSTS = PREFIX .. 'hosts'
+local PACES = PREFIX .. 'paces'
 local LEVELS = PREFIX .. 'levels'
 local IDLE = PREFIX .. 'idle'
 

@@ -18,7 +18,8 @@ local MEMBER_HEAD = 26
 
 local function save(h)
     redis.call('HSET', HOSTS, h.key, cmsgpack.pack({
-        h.order, h.last_start, h.last_token, h.blocked, h.delay, h.cap, h.turn, h.queues
+        h.order, h.last_start, h.last_token, h.blocked, h.delay, h.cap, h.turn, h.queues,
+        h.pace_cap, h.pace_delay
     }))
 end
 
@@ -31,11 +32,12 @@ local function host(key)
     if packed then
         local f = cmsgpack.unpack(packed)
         h = { key = key, order = f[1], last_start = f[2], last_token = f[3], blocked = f[4],
-            delay = f[5], cap = f[6], turn = f[7], queues = f[8] }
+            delay = f[5], cap = f[6], turn = f[7], queues = f[8], pace_cap = f[9] or false,
+            pace_delay = f[10] or false }
     else
         host_count = host_count or redis.call('HLEN', HOSTS)
         h = { key = key, order = host_count, last_start = 0, last_token = 0, blocked = 0,
-            delay = false, cap = false, turn = 0, queues = {} }
+            delay = false, cap = false, turn = 0, queues = {}, pace_cap = false, pace_delay = false }
         host_count = host_count + 1
         save(h)
     end
@@ -48,12 +50,24 @@ local function touch(h)
     touched[h.key] = h
 end
 
+-- A pace counts only under a ceiling.
 local function delay_of(h)
-    return h.delay or call.delay
+    local own = h.delay or call.delay
+    if h.pace_delay and call.ceiling then
+        return max(own, h.pace_delay)
+    end
+    return own
+end
+
+local function cap_of(h)
+    if h.pace_cap and call.ceiling then
+        return min(h.cap or h.pace_cap, h.pace_cap, call.ceiling)
+    end
+    return h.cap or call.per_host
 end
 
 local function free_slots(h)
-    return (h.cap or call.per_host) - redis.call('HLEN', PREFIX .. 'held:' .. h.key)
+    return cap_of(h) - redis.call('HLEN', PREFIX .. 'held:' .. h.key)
 end
 
 -- Something waits at this priority: the queue exists from now on; settle() puts it in its place.

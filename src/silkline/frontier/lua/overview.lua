@@ -1,6 +1,6 @@
 -- needs: hosts, requests
 -- Hosts with something waiting or in flight. call: limit (hosts looked at, at most).
--- Reply: {hosts known, since when the oldest lease is held or '', now, then for each host: key, waiting, leased, delay, cap, next start, blocked}
+-- Reply: {hosts known, since when the oldest lease is held or '', now, then for each host: key, waiting, leased, delay, cap, next start, blocked, cap and delay of its pace}
 local found, order = {}, {}
 local function look(key)
     if not found[key] and #order < call.limit then
@@ -34,5 +34,7 @@ for _, key in ipairs(order) do
     reply[n + 5] = h.cap and int(h.cap) or ''
     reply[n + 6] = exact(h.last_start + delay_of(h))
     reply[n + 7] = exact(h.blocked)
+    reply[n + 8] = h.pace_cap and int(h.pace_cap) or ''
+    reply[n + 9] = h.pace_delay and exact(h.pace_delay) or ''
 end
 return reply

@@ -2,22 +2,28 @@
 -- the caller: the event loop's thread keeps the interpreter lock busy, and every statement has to win it back.
 
 CREATE TEMP TABLE options (
-    worker TEXT, per_host INTEGER, delay REAL, lease_seconds REAL, max_deliveries INTEGER, window REAL
+    worker TEXT, per_host INTEGER, delay REAL, lease_seconds REAL, max_deliveries INTEGER, window REAL,
+    ceiling INTEGER
 );
 CREATE TEMP TABLE touched (host INTEGER, priority INTEGER, PRIMARY KEY (host, priority)) WITHOUT ROWID;
 CREATE TEMP TABLE settled (host INTEGER, priority INTEGER, due REAL, turn INTEGER);
 
--- A host's free slots, its delay, and the earliest moment that delay and block allow.
+-- A host's free slots, its delay, and the earliest moment that delay and block allow. `min` and `max` of
+-- NULL are NULL: then there is no pace, or none counts.
 CREATE TEMP VIEW host_state AS
 SELECT
     h.id,
     h.key,
     h.last_token,
-    coalesce(h.cap, o.per_host)
+    coalesce(min(coalesce(h.cap, p.cap), p.cap, o.ceiling), h.cap, o.per_host)
         - (SELECT count(*) FROM requests AS r WHERE r.state = 'leased' AND r.host = h.id) AS free,
-    coalesce(h.delay, o.delay) AS delay,
-    max(h.last_start + coalesce(h.delay, o.delay), h.blocked_until) AS earliest
-FROM hosts AS h, options AS o;
+    max(coalesce(h.delay, o.delay), coalesce(iif(o.ceiling IS NULL, 0.0, p.delay), 0.0)) AS delay,
+    max(
+        h.last_start
+            + max(coalesce(h.delay, o.delay), coalesce(iif(o.ceiling IS NULL, 0.0, p.delay), 0.0)),
+        h.blocked_until
+    ) AS earliest
+FROM hosts AS h CROSS JOIN options AS o LEFT JOIN paces AS p ON p.host = h.id;
 
 -- INSERT INTO settle (now): make the queues of the touched hosts true again.
 CREATE TEMP VIEW settle AS SELECT 0.0 AS now WHERE 0;
