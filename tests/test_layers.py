@@ -10,10 +10,10 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 
 LAYERS: list[set[str]] = [
-    {"version", "errors"},
+    {"version", "errors", "site"},
     {"url", "config", "files"},
     {"request", "resolve"},
-    {"response", "outcome", "live"},
+    {"response", "outcome", "live", "keys"},
     {"events"},
     {"protocols"},
     {"frontier", "politeness", "fetch", "parse", "sinks", "observe", "router", "seeds", "demo"},

@@ -103,6 +103,14 @@ Statuses = Annotated[
     Meta(description="a list of HTTP statuses", extra={"form": "list"}),
 ]
 Lines = Annotated[tuple[Line, ...], Meta(description="a list of texts", extra={"form": "lines"})]
+Parameter = Annotated[str, Meta(pattern=r"^[^\s=&;/?#*]+(\*|=token)?$")]
+Parameters = Annotated[
+    tuple[Parameter, ...],
+    Meta(
+        description="names of parameters such as ref, aff_* or sid=token; 'default' for the usual ones",
+        extra={"form": "list"},
+    ),
+]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -161,8 +169,12 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
         new URL is taken for a seen one with a chance of bloom_error; "none", every request is enqueued.
     bloom_capacity: URLs that the first Bloom filter holds; it grows by further ones.
     keep_done_urls: also keep the done URLs as text, for other programs to read.
+    ignore_params: parameters that make no URL another one, see `keys.KeyRules`; a job keeps those that it was
+        created with.
+    max_pages_per_host: requests of one host that are taken at most, over all workers, counted from when it is
+        set; what is beyond is not seen. None for no limit.
 
-    The last five can only differ from their defaults on a frontier that is a server (redis://).
+    partitions, dedup and keep_done_urls can only differ from their defaults on a frontier that is a server (redis://).
     """
 
     job: str = "spider"
@@ -178,6 +190,8 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     bloom_capacity: int = 10_000_000
     bloom_error: float = 0.001
     keep_done_urls: bool = False
+    ignore_params: tuple[str, ...] = ("default",)
+    max_pages_per_host: int | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -187,7 +201,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         .silkline/<job>.db in the working directory.
     concurrency: visits at once in one process.
     per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
-        bloom_error, keep_done_urls: see FrontierOptions; max_deliveries None means retries + 10.
+        bloom_error, keep_done_urls, ignore_params, max_pages_per_host: see FrontierOptions; max_deliveries
+        None means retries + 10.
+    canonical: whether a page whose rel=canonical names a page that is known is its duplicate.
     fetcher: the engine, "http" (aiohttp) or "curl" (libcurl, needs the extra `curl`).
     http_version: "auto" lets engine and server choose; "3" tries HTTP/3 first. 2 and 3 need the engine curl.
     timeout: seconds for one whole fetch, redirects included.
@@ -299,6 +315,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bloom_capacity: Count = 10_000_000
     bloom_error: Chance = 0.001
     keep_done_urls: Flag = False
+    canonical: Flag = False
+    ignore_params: Parameters = ("default",)
+    max_pages_per_host: Count | None = None
     outputs: Files = ()
     log_level: LogLevel = "info"
     log_file: Line | None = None
@@ -326,4 +345,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             bloom_capacity=self.bloom_capacity,
             bloom_error=self.bloom_error,
             keep_done_urls=self.keep_done_urls,
+            ignore_params=self.ignore_params,
+            max_pages_per_host=self.max_pages_per_host,
         )

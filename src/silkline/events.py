@@ -6,21 +6,29 @@ from collections.abc import Mapping
 
 import msgspec
 
-from silkline.outcome import Outcome
+from silkline.outcome import NONE_REFUSED, Outcome, Refused
 from silkline.response import Response
 
 
 class Visited(msgspec.Struct, frozen=True):
-    """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit."""
+    """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit.
+
+    dropped_links: those that were not followed. refused: those among them that the rules of the crawl refuse,
+    by the reason.
+    """
 
     outcome: Outcome
     response: Response | None
     seconds: float
     dropped_links: int = 0
+    refused: Mapping[str, Refused] = {}
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A group of outcomes was committed: `pages` done, `items` delivered, `links` newly added."""
+    """A group of outcomes was committed: `pages` done, `items` delivered, `links` newly added.
+
+    duplicates: of the pages, those that another request has, too. refused: links beyond max_pages_per_host.
+    """
 
     pages: int
     retried: int
@@ -28,6 +36,8 @@ class Kept(msgspec.Struct, frozen=True):
     items: int
     links: int
     stale: int
+    duplicates: int = 0
+    refused: Refused = NONE_REFUSED
 
 
 class Seeded(msgspec.Struct, frozen=True):

@@ -79,6 +79,13 @@ class Dead(msgspec.Struct, frozen=True):
 Verdict = Done | RetryLater | Dead
 
 
+class Alias(msgspec.Struct, frozen=True):
+    """Another URL of a page: its politeness key, and its fingerprint."""
+
+    host: str
+    fingerprint: int
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What one visit made of one lease. Items and links are only kept if the lease still holds."""
 
@@ -86,8 +93,25 @@ class Outcome(msgspec.Struct, frozen=True):
     verdict: Verdict
     items: tuple[Item, ...] = ()
     links: tuple[Request, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    """Further URLs of the page, such as what it was redirected to. Where the verdict is Done they become seen
+    with the commit. Where one of them was seen before, the page is a duplicate: its items are dropped, for
+    they are, or will be, those of the other request."""
     block_host: float = 0.0
     """Seconds for which nobody may be handed a request of this host (Retry-After); 0 for none."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Links that were not taken, for one reason: how many, and the URL of one."""
+
+    count: int = 0
+    example: str = ""
+
+    def __add__(self, other: Refused) -> Refused:
+        return Refused(self.count + other.count, self.example or other.example)
+
+
+NONE_REFUSED = Refused()
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -95,15 +119,22 @@ class Added(msgspec.Struct, frozen=True):
 
     added: int = 0
     duplicate: int = 0
+    refused: Refused = NONE_REFUSED
+    """New ones, whose hosts have `max_pages_per_host` already."""
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The outcomes that counted, and the tokens of those that came too late."""
+    """The outcomes that counted, duplicates (see Outcome.aliases) without items; the tokens of those that
+    came too late."""
 
     accepted: tuple[Outcome, ...] = ()
     stale: tuple[int, ...] = ()
     added: int = 0
     """Links of the accepted outcomes that were new."""
+    duplicates: int = 0
+    """Accepted outcomes whose items were dropped."""
+    refused: Refused = NONE_REFUSED
+    """New links whose hosts have `max_pages_per_host` already."""
 
 
 class Stats(msgspec.Struct, frozen=True):

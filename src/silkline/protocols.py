@@ -54,6 +54,9 @@ class Frontier(Protocol):
     async def open(self) -> None:
         """Connect, create or check the schema. Raises JobError for a foreign, newer or other job's store."""
 
+    def fingerprint(self, url: str) -> int:
+        """The identity of a GET of the URL, by the rules of the job (see `keys.KeyRules`)."""
+
     async def close(self) -> None:
         """Give back what this worker still holds and disconnect. Idempotent."""
 
@@ -72,7 +75,8 @@ class Frontier(Protocol):
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
         """Finish leases: record done, retry or dead, enqueue links, deliver items, store sink positions.
 
-        All or nothing. Outcomes with a stale token change nothing and are reported. Also with no outcomes
+        All or nothing. Whether an outcome is a duplicate (see Outcome.aliases) is decided before `deliver`
+        gets it. Outcomes with a stale token change nothing and are reported. Also with no outcomes
         at all `deliver` is called, which lets a sink finish its file.
         """
 

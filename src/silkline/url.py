@@ -163,6 +163,15 @@ def fingerprint_of(url: str, method: str = "GET", body: bytes | None = None, key
         text = f"{method}\0{canonical(url)}\0".encode("utf-8", "surrogatepass")
         if body:
             text += body
+    return _hashed(text)
+
+
+def digest_of(text: str) -> int:
+    """The fingerprint of an identity that is made already: method, a NUL, canonical URL, a NUL."""
+    return _hashed(text.encode("utf-8", "surrogatepass"))
+
+
+def _hashed(text: bytes) -> int:
     fingerprint: int = _signed_64_bits(hashlib.blake2b(text, digest_size=8).digest())[0]
     return fingerprint
 

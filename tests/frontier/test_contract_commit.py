@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
-from silkline.errors import FrontierError
-from silkline.outcome import Outcome, RetryLater, Stats
+from silkline.errors import FrontierError, JobError
+from silkline.frontier import MemoryFrontier
+from silkline.keys import KeyRules
+from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome, Refused, RetryLater, Stats, Whereabouts
 from silkline.protocols import Frontier, Positions
+from silkline.request import Request
+from silkline.url import host_of
 from tests.frontier.conftest import ManualClock, Opened, dead, done, pages, retry, urls
 
 
@@ -115,6 +120,101 @@ class TestCommit:
             assert await frontier.stats() == Stats(leased=2)
             assert await frontier.positions() == {}
             assert (await frontier.commit(outcomes)).added == 2
+
+
+def with_item(lease: Lease, *aliases: str) -> Outcome:
+    keys = tuple(Alias(host_of(url), KeyRules(["default"]).fingerprint(url)) for url in aliases)
+    return Outcome(lease, Done(), items=(Item(lease.fingerprint, 0, {}),), aliases=keys)
+
+
+class TestAliases:
+    async def test_the_target_of_a_redirect_is_seen_and_counts_as_no_page(self, opened: Opened) -> None:
+        async with opened() as frontier:
+            await frontier.add(pages("a", 1))
+            (lease,) = (await frontier.lease(1)).leases
+            result = await frontier.commit([with_item(lease, "http://b/0")])
+            assert (len(result.accepted[0].items), result.duplicates) == (1, 0)
+            assert await frontier.stats() == Stats(done=1)
+            assert (await frontier.add(pages("b", 1))).added == 0
+            assert (await frontier.explain("http://b/0")).place == "done"
+
+    async def test_a_page_that_leads_to_one_that_waits_is_kept_without_its_items(
+        self, opened: Opened
+    ) -> None:
+        delivered = []
+
+        def deliver(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+            delivered.append([len(outcome.items) for outcome in outcomes])
+            return positions
+
+        async with opened() as frontier:
+            await frontier.add(pages("a", 2))
+            (lease,) = (await frontier.lease(1)).leases
+            result = await frontier.commit([with_item(lease, "http://a/1")], deliver)
+            assert (delivered, result.duplicates, result.stale) == ([[0]], 1, ())
+            (other,) = (await frontier.lease(9)).leases
+            await frontier.commit([with_item(other)], deliver)
+            assert delivered == [[0], [1]]
+
+    async def test_of_pages_that_lead_to_the_same_one_the_first_keeps_its_items(self, opened: Opened) -> None:
+        async with opened() as frontier:
+            await frontier.add(pages("a", 3))
+            a, b, c = (await frontier.lease(3)).leases
+            result = await frontier.commit([with_item(lease, "http://a/x") for lease in (a, b)])
+            assert [len(outcome.items) for outcome in result.accepted] == [1, 0]
+            assert (await frontier.commit([with_item(c, "http://a/x")])).duplicates == 1
+
+    async def test_a_commit_that_comes_too_late_or_fails_claims_nothing(self, opened: Opened) -> None:
+        def broken(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+            raise OSError("no space left")
+
+        async with opened() as frontier:
+            await frontier.add(pages("a", 2))
+            a, b = (await frontier.lease(2)).leases
+            with pytest.raises(OSError, match="no space left"):
+                await frontier.commit([with_item(a, "http://a/x")], broken)
+            await frontier.release([a.token])
+            assert (await frontier.commit([with_item(a, "http://a/x")])).stale == (a.token,)
+            failed = msgspec.structs.replace(with_item(b, "http://a/x"), verdict=Dead("x", "y"))
+            await frontier.commit([failed])
+            (again,) = (await frontier.lease(1)).leases
+            assert (await frontier.commit([with_item(again, "http://a/x")])).duplicates == 0
+
+
+class TestKeys:
+    async def test_parameters_of_campaigns_and_sessions_make_no_other_page(self, opened: Opened) -> None:
+        urls = ["http://a/?x=1", "http://a/?utm_source=m&x=1", "http://a/;jsessionid=AB12?x=1"]
+        async with opened() as frontier:
+            assert (await frontier.add(list(map(Request, urls)))).added == 1
+            assert [lease.request.url for lease in (await frontier.lease(3)).leases] == urls[:1]
+            assert (await frontier.explain(urls[1])).place == "leased"
+            assert frontier.fingerprint(urls[0]) == frontier.fingerprint(urls[2])
+
+    async def test_a_job_keeps_the_list_it_was_begun_with(self, opened: Opened) -> None:
+        async with opened(ignore_params=("ref",)) as frontier:
+            await frontier.add([Request("http://a/?ref=1")])
+            durable = not isinstance(frontier, MemoryFrontier)
+        if durable:
+            async with opened() as frontier:
+                assert (await frontier.add([Request("http://a/"), Request("http://a/?gclid=1")])).added == 1
+            with pytest.raises(JobError, match=r"was created with ignore_params = ref: that cannot change"):
+                async with opened(ignore_params=("default", "ref")):
+                    pass
+
+
+class TestHostBudget:
+    async def test_a_host_has_so_many_pages_and_the_others_are_not_seen(self, opened: Opened) -> None:
+        async with opened(max_pages_per_host=3) as frontier:
+            result = await frontier.add(pages("a", 5) + pages("b", 1))
+            assert (result.added, result.duplicate, result.refused) == (4, 0, Refused(2, "http://a/3"))
+            (lease, *_) = (await frontier.lease(1)).leases
+            linked = await frontier.commit(done(lease, links=pages("a", 9) + pages("b", 2)))
+            assert (linked.added, linked.refused) == (1, Refused(6, "http://a/3"))
+            where = await frontier.explain("http://a/4")
+            assert where == Whereabouts(
+                "never seen", "http://a:80 has its 3 pages already (max_pages_per_host)"
+            )
+            assert (await frontier.explain("http://b/7")).detail == ""
 
 
 class TestRelease:

@@ -21,7 +21,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier
-from silkline.outcome import Dead, Done, Heartbeat, HostPace, Lease, Outcome, Overview, RetryLater, Verdict
+from silkline.keys import KeyRules
+from silkline.outcome import (
+    Alias,
+    Dead,
+    Done,
+    Heartbeat,
+    HostPace,
+    Item,
+    Lease,
+    Outcome,
+    Overview,
+    RetryLater,
+    Verdict,
+)
 from silkline.protocols import Frontier, Positions
 from silkline.request import Request
 from silkline.url import host_of
@@ -29,6 +42,7 @@ from tests.frontier.conftest import BACKENDS, ManualClock
 
 HOSTS = ["a", "b", "c", "d"]
 URLS = [f"http://{host}/{n}" for host in HOSTS for n in range(6)]
+URLS += ["http://a/1?utm_source=x", "http://b/2?sid=0123456789abcdef", "http://c/3?ref=1"]
 CAUSES = ["timeout", "http_404", "crash"]
 
 hosts = st.sampled_from([host_of(f"http://{host}/") for host in HOSTS])
@@ -45,6 +59,12 @@ requests = st.lists(
     ),
     max_size=12,
 )
+aliases = st.lists(
+    st.sampled_from([*URLS, "http://a/elsewhere", "http://b/elsewhere"]).map(
+        lambda url: Alias(host_of(url), KeyRules(["default"]).fingerprint(url))
+    ),
+    max_size=2,
+)
 verdicts: st.SearchStrategy[Verdict] = st.one_of(
     st.just(Done()),
     st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5), st.booleans()),
@@ -59,6 +79,7 @@ options = st.builds(
     max_deliveries=st.integers(1, 5),
     window=st.sampled_from([0.5, 2.0]),
     ceiling=st.none() | st.integers(1, 6),
+    max_pages_per_host=st.none() | st.none() | st.integers(1, 5),
 )
 
 
@@ -128,7 +149,9 @@ class Comparison(RuleBasedStateMachine):
             Outcome(
                 lease,
                 data.draw(verdicts),
+                items=(Item(lease.fingerprint, 0, {}),),
                 links=tuple(data.draw(requests)),
+                aliases=tuple(data.draw(aliases)),
                 block_host=data.draw(st.sampled_from([0.0, 0.0, 0.0, 2.0])),
             )
             for lease in self._some(data)
@@ -245,7 +268,8 @@ class _Delivery:
     def __call__(self, outcomes: Sequence[Outcome], positions: Positions) -> Positions:
         if self._broken:
             raise Broken
-        return {"sink": str(int(positions.get("sink", "0")) + 1 + len(outcomes))}
+        items = sum(len(outcome.items) for outcome in outcomes)
+        return {"sink": str(int(positions.get("sink", "0")) + 1 + len(outcomes) + 100 * items)}
 
 
 async def _answer(verb: Callable[[Frontier], Awaitable[Any]], frontier: Frontier) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.frontier import redis_link
 from silkline.frontier.redis import RedisFrontier
 from silkline.frontier.redis_lookup import exists, options_in, outputs_in, remove
-from silkline.outcome import Done, Heartbeat, Lease, Outcome, Stats
+from silkline.outcome import Alias, Done, Heartbeat, Item, Lease, Outcome, Stats
 from silkline.protocols import Positions
 from silkline.request import Request
 from tests import servers
@@ -63,6 +64,47 @@ class Counting:
     def __call__(self, outcomes: Sequence[Outcome], positions: Positions) -> Positions:
         self.calls.append([outcome.lease.token for outcome in outcomes])
         return {"out": str(int(positions.get("out", "0")) + len(outcomes))}
+
+
+async def test_a_page_that_another_worker_claims_during_the_commit_is_delivered_again_without_items(
+    job: str,
+) -> None:
+    began, may_end = threading.Event(), threading.Event()
+    delivered: list[list[int]] = []
+
+    def deliver(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
+        delivered.append([len(outcome.items) for outcome in outcomes])
+        began.set()
+        assert may_end.wait(30)
+        return positions
+
+    def leads_to_x(lease: Lease) -> Outcome:
+        alias = Alias("http://a:80", frontier.fingerprint("http://a/x"))
+        return Outcome(lease, Done(), items=(Item(lease.fingerprint, 0, {}),), aliases=(alias,))
+
+    async with opened(job) as frontier, opened(job) as other:
+        await frontier.add(pages("a", 2))
+        (mine,), (theirs,) = (await frontier.lease(1)).leases, (await other.lease(1)).leases
+        slow = asyncio.create_task(frontier.commit([leads_to_x(mine)], deliver))
+        assert await asyncio.to_thread(began.wait, 30)
+        assert (await other.commit([leads_to_x(theirs)])).duplicates == 0
+        may_end.set()
+        result = await slow
+        assert (result.duplicates, delivered) == (1, [[1], [0]])
+        assert await frontier.stats() == Stats(done=2)
+
+
+async def test_partitions_share_what_pages_are_redirected_to(job: str) -> None:
+    hosts = [f"host{n}" for n in range(8)]
+    async with opened(job, partitions=3) as frontier:
+        await frontier.add([page for host in hosts for page in pages(host, 1)])
+        leases: list[Lease] = []
+        while len(leases) < len(hosts):
+            leases += (await frontier.lease(8)).leases
+        alias = Alias("http://home:80", frontier.fingerprint("http://home/0"))
+        result = await frontier.commit([Outcome(lease, Done(), aliases=(alias,)) for lease in leases])
+        assert (len(result.accepted), result.duplicates) == (8, 7)
+        assert (await frontier.add(pages("home", 1))).added == 0
 
 
 class TestLostReplies:

@@ -26,6 +26,7 @@ from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.frontier import SqliteFrontier, sqlite_file
 from silkline.outcome import Heartbeat, Outcome, Stats
 from silkline.protocols import Positions
+from silkline.url import fingerprint_of
 from tests.frontier.conftest import ManualClock, dead, done, pages, retry, urls
 
 T = TypeVar("T")
@@ -83,6 +84,8 @@ class TestOlderSchema:
             overview = await frontier.overview()
             assert (overview.oldest_lease, overview.live, overview.workers) == (None, {}, ())
             assert await frontier.positions() == {"/out.jsonl": "7"}
+            # Its URLs were seen by keys with all their parameters, and are known by these still.
+            assert frontier.fingerprint("http://a/?gclid=1") == fingerprint_of("http://a/?gclid=1")
             await frontier.heartbeat(Heartbeat("box", 1, 0.0))
             await frontier.configure({"paused": "true"})
             clock.now += 2.0

@@ -72,6 +72,8 @@ SETTINGS: dict[str, Any] = {
     "max_pages": _text(LIMITS, "N", "Stop after so many pages, all runs of the job counted.", "none"),
     "max_depth": _text(LIMITS, "N", "Follow links at most so far from where the crawl starts.", "none"),
     "max_body": _text(LIMITS, "SIZE", "Largest body to take: 500KB, 10MB.", "32MiB"),
+    "max_pages_per_host": _text(LIMITS, "N", "Take at most so many URLs of one host.", "none"),
+    "canonical": _flag(LIMITS, "canonical", "Drop the items of pages whose rel=canonical is a known page."),
     "user_agent": _text(WHO, "TEXT", "What the User-Agent header says.", "silkline's own"),
     "allow_private": _flag(
         LIMITS, "allow-private", "Fetch from private addresses, too, not only of hosts given as URLs here."

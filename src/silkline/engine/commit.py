@@ -115,4 +115,5 @@ def kept(committed: Committed) -> Kept:
             case Dead():
                 dead += 1
         items += len(outcome.items)
-    return Kept(pages, retried, dead, items, committed.added, len(committed.stale))
+    stale = len(committed.stale)
+    return Kept(pages, retried, dead, items, committed.added, stale, committed.duplicates, committed.refused)

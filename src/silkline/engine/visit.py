@@ -14,13 +14,14 @@ from silkline.engine.retry import RetryPolicy, host_block
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
-from silkline.outcome import Dead, Done, Item, Lease, Outcome
+from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome
 from silkline.parse.page import Page
 from silkline.protocols import CallNext, Clock, Sink
 from silkline.request import Request
 from silkline.response import Response
 from silkline.router import Router
 from silkline.sinks.record import record_of
+from silkline.site import registrable_domain
 from silkline.url import host_of
 
 DONE = Done()
@@ -33,6 +34,8 @@ class Tools(msgspec.Struct, frozen=True):
     """What every visit of one worker uses; `fetch` is the fetcher behind the composed middleware.
 
     unindexed: the name by which a page may ask that nothing of it is kept; None where we do not listen.
+    fingerprint: the identity of a URL, by the rules of the job.
+    canonical: whether pages are trusted to say by rel=canonical what other URL they have.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     """
 
@@ -42,6 +45,8 @@ class Tools(msgspec.Struct, frozen=True):
     retry: RetryPolicy
     sinks: Sequence[Sink]
     clock: Clock
+    fingerprint: Callable[[str], int]
+    canonical: bool = False
     unindexed: str | None = None
     policy: Policy | None = None
 
@@ -65,7 +70,10 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
         items = encoded(effects.items, lease.fingerprint, tools.sinks)
-        outcome = Outcome(lease, DONE, items, tuple(effects.links))
+        aliases: tuple[Alias, ...] = ()
+        if tools.canonical or response.url != lease.request.url:
+            aliases = other_keys(lease, page, tools)
+        outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases)
         dropped = effects.dropped
     except (FatalError, Postponed):
         raise
@@ -80,6 +88,28 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
     return Visited(outcome, response, perf_counter() - started, dropped)
+
+
+def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:
+    """What else the page is known by: where it was redirected to, and what it says itself.
+
+    Not for a request with an identity of its own: a key, or what is posted.
+    """
+    request = lease.request
+    if request.key is not None or request.body or request.method != "GET":
+        return ()
+    urls = [page.url]
+    if tools.canonical and (url := page.canonical_url) is not None and same_site(url, page.url):
+        urls.append(url)
+    fingerprints = {tools.fingerprint(url): url for url in urls}
+    fingerprints.pop(lease.fingerprint, None)
+    return tuple(Alias(host_of(url), fingerprint) for fingerprint, url in fingerprints.items())
+
+
+def same_site(one: str, other: str) -> bool:
+    """Whether the two http(s) URLs are of one registrable domain."""
+    first, second = (host_of(url).rpartition(":")[0].partition("://")[2] for url in (one, other))
+    return registrable_domain(first) == registrable_domain(second)
 
 
 def expect_success(response: Response, clock: Clock) -> None:

@@ -102,6 +102,8 @@ class Worker:
             retry=retry,
             sinks=parts.sinks,
             clock=time.time,
+            fingerprint=parts.frontier.fingerprint,
+            canonical=settings.canonical,
             unindexed=robot if settings.robots_meta == "all" else None,
             policy=None if parts.robots is None else parts.robots.admit,
         )

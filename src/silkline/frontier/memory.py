@@ -17,6 +17,7 @@ from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
 from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrivals, state_of
+from silkline.keys import KeyRules
 from silkline.outcome import (
     Added,
     Committed,
@@ -28,6 +29,7 @@ from silkline.outcome import (
     LeaseBatch,
     Outcome,
     Overview,
+    Refused,
     RetryLater,
     Stats,
     Verdict,
@@ -36,7 +38,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions
 from silkline.request import Request
-from silkline.url import fingerprint_of
+from silkline.url import host_of
 
 
 class MemoryFrontier:
@@ -50,7 +52,10 @@ class MemoryFrontier:
         self._last_id = 0
         self._last_token = 0
         self._ended_visits = 0
+        self._keys = KeyRules(options.ignore_params)
         self._seen: set[int] = set()
+        self._aliases: set[int] = set()  # those of the seen that were never a request of their own
+        self._taken: Counter[str] = Counter()
         self._hosts: dict[str, Host] = {}
         # One place: an entry is in a queue of its host, or in exactly one of these three.
         self._delayed: dict[int, Entry] = {}
@@ -70,6 +75,9 @@ class MemoryFrontier:
     async def open(self) -> None:
         self._is_open = True
 
+    def fingerprint(self, url: str) -> int:
+        return self._keys.fingerprint(url)
+
     async def close(self) -> None:
         if self._is_open:
             self._give_back(list(self._leased))
@@ -78,8 +86,8 @@ class MemoryFrontier:
 
     async def add(self, requests: Sequence[Request]) -> Added:
         now = self._now()
-        added = self._enqueue(arrivals(requests), now)
-        return Added(added, len(requests) - added)
+        added, refused = self._enqueue(arrivals(requests, self._keys), now)
+        return Added(added, len(requests) - added - refused.count, refused)
 
     async def lease(self, count: int) -> LeaseBatch:
         now = self._now()
@@ -104,10 +112,13 @@ class MemoryFrontier:
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
         now = self._now()
-        links = arrivals([link for outcome in outcomes for link in outcome.links])
+        links = arrivals([link for outcome in outcomes for link in outcome.links], self._keys)
         accepted, stale = self._check(outcomes)
         if stale:
-            links = arrivals([link for outcome in accepted for link in outcome.links])
+            links = arrivals([link for outcome in accepted for link in outcome.links], self._keys)
+        duplicates, claimed = rules.first_claims(accepted, self._seen.__contains__)
+        if duplicates:
+            accepted = [rules.without_items(o) if o.lease.token in duplicates else o for o in accepted]
         if deliver is not None:  # before any change: if it raises, nothing has happened
             self._positions.update(deliver(accepted, dict(self._positions)))
         touched = []
@@ -117,9 +128,11 @@ class MemoryFrontier:
             self._conclude(entry, outcome.verdict, now)
             if outcome.block_host > 0:
                 entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
-        added = self._enqueue(links, now)
+        self._seen.update(claimed)
+        self._aliases.update(claimed)
+        added, refused = self._enqueue(links, now)
         self._settle(touched, now)
-        return Committed(tuple(accepted), tuple(stale), added)
+        return Committed(tuple(accepted), tuple(stale), added, len(duplicates), refused)
 
     async def release(self, tokens: Sequence[int]) -> None:
         self._now()
@@ -163,7 +176,7 @@ class MemoryFrontier:
             waiting=len(self._waiting),
             delayed=len(self._delayed),
             leased=len(self._leased),
-            done=len(self._seen) - live,
+            done=len(self._seen) - len(self._aliases) - live,
             dead=len(self._dead),
         )
 
@@ -208,9 +221,10 @@ class MemoryFrontier:
 
     async def explain(self, url: str) -> Whereabouts:
         now = self._now()
-        fingerprint = fingerprint_of(url)
+        fingerprint = self._keys.fingerprint(url)
         if fingerprint not in self._seen:
-            return rules.NEVER_SEEN
+            host = host_of(url)
+            return rules.not_seen(host, self._taken[host], self._options.max_pages_per_host)
         for place in (self._waiting, self._delayed, self._leased, self._dead):
             for entry in place.values():
                 if entry.fingerprint == fingerprint:
@@ -294,19 +308,24 @@ class MemoryFrontier:
     def _in_flight(self) -> Counter[str]:
         return Counter(entry.host.key for entry in self._leased.values())
 
-    def _enqueue(self, arrivals: Iterable[tuple[int, str, Request]], now: float) -> int:
-        touched = []
+    def _enqueue(self, arrivals: Iterable[tuple[int, str, Request]], now: float) -> tuple[int, Refused]:
+        touched, refused, most = [], Refused(), self._options.max_pages_per_host
         for fingerprint, key, request in arrivals:
             host = self._host(key)
             if fingerprint in self._seen:
                 continue
+            if most is not None:
+                if self._taken[key] >= most:
+                    refused += Refused(1, request.url)
+                    continue
+                self._taken[key] += 1
             self._seen.add(fingerprint)
             self._last_id += 1
             entry = Entry(self._last_id, request, fingerprint, host)
             self._wait(entry, now)
             touched.append(entry.host)
         self._settle(touched, now)
-        return len(touched)
+        return len(touched), refused
 
     def _wait(self, entry: Entry, now: float) -> None:
         """Put it back where its age puts it; the caller settles the host."""

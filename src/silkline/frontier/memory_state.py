@@ -10,6 +10,7 @@ from math import inf
 import msgspec
 
 from silkline.frontier import rules
+from silkline.keys import KeyRules
 from silkline.outcome import HostPace, HostState, KeptValue
 from silkline.request import Request
 from silkline.url import host_of
@@ -92,12 +93,12 @@ class Expiring:
         return KeptValue(value, until - now) if until > now else None
 
 
-def arrivals(requests: Sequence[Request]) -> list[tuple[int, str, Request]]:
+def arrivals(requests: Sequence[Request], keys: KeyRules) -> list[tuple[int, str, Request]]:
     """(fingerprint, host, request), no fingerprint twice, each request as JSON brings it back: no backend
     keeps more than that."""
     unique: dict[int, tuple[int, str, Request]] = {}
     for request in msgspec.json.decode(rules.encode(requests), type=list[Request]):
-        fingerprint = request.fingerprint
+        fingerprint = keys.of(request)
         if fingerprint not in unique:
             unique[fingerprint] = (fingerprint, host_of(request.url), request)
     return list(unique.values())

@@ -19,6 +19,7 @@ from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
 from silkline.frontier.redis_wire import Placed, arrivals, leases_of, placed
 from silkline.outcome import (
+    NONE_REFUSED,
     Added,
     Committed,
     DeadLetter,
@@ -106,10 +107,15 @@ class RedisFrontier:
             await self._link.close()
 
     async def add(self, requests: Sequence[Request]) -> Added:
-        added = 0
-        for partition, batch in self._job.spread(placed(requests)).items():
-            added += await partition.add(arrivals(batch))
-        return Added(added, len(requests) - added)
+        added, refused = 0, NONE_REFUSED
+        for partition, batch in self._job.spread(placed(requests, self._job.keys)).items():
+            new, over = await partition.add(arrivals(batch))
+            added += new
+            refused += over
+        return Added(added, len(requests) - added - refused.count, refused)
+
+    def fingerprint(self, url: str) -> int:
+        return self._job.keys.fingerprint(url)
 
     async def lease(self, count: int) -> LeaseBatch:
         if self._unsure:
@@ -191,7 +197,7 @@ class RedisFrontier:
         return await self._take_out(cause, host, limit, again=False)
 
     async def explain(self, url: str) -> Whereabouts:
-        return await redis_reads.explain(self._job.of(host_of(url)), url)
+        return await redis_reads.explain(self._job.of(host_of(url)), url, self.fingerprint(url))
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         if facts:

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
-from silkline.frontier import redis_reads
+import msgspec
+
+from silkline.frontier import redis_reads, rules
 from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import arrivals, placed
+from silkline.frontier.redis_wire import arrivals, placed, refused_of
 from silkline.frontier.store_thread import StoreThread
-from silkline.outcome import Committed, Outcome
+from silkline.outcome import NONE_REFUSED, Committed, Outcome
 from silkline.protocols import Clock, Deliver, Positions
 
 
@@ -55,20 +57,26 @@ class Commits:
         first: dict[int, Outcome] = {}
         for outcome in outcomes:
             first.setdefault(outcome.lease.token, outcome)
-        accepted: list[Outcome] = []
-        added = 0
+        result = Committed()
         async with self._turn:
             stale = await self._lost(first.values())
             shares = self._shares([o for token, o in first.items() if token not in stale])
             if not shares and deliver is not None:
                 shares = {self._job.home: []}
             for partition, share in shares.items():
-                kept, new = await self._share(partition, share, deliver)
-                accepted += kept
-                added += new
-        counted = {id(outcome) for outcome in accepted}
-        late = tuple(outcome.lease.token for outcome in outcomes if id(outcome) not in counted)
-        return Committed(tuple(o for o in outcomes if id(o) in counted), late, added)
+                kept = await self._share(partition, share, deliver)
+                result = Committed(
+                    (*result.accepted, *kept.accepted),
+                    added=result.added + kept.added,
+                    duplicates=result.duplicates + kept.duplicates,
+                    refused=result.refused + kept.refused,
+                )
+        counted = {outcome.lease.token: outcome for outcome in result.accepted}
+        # Of two outcomes for one lease the first counts.
+        taken = [counted.pop(outcome.lease.token, None) for outcome in outcomes]
+        late = tuple(o.lease.token for o, kept in zip(outcomes, taken, strict=True) if kept is None)
+        accepted = tuple(outcome for outcome in taken if outcome is not None)
+        return msgspec.structs.replace(result, accepted=accepted, stale=late)
 
     async def positions(self) -> Positions:
         return redis_reads.newest(await self._read_raw())
@@ -94,28 +102,44 @@ class Commits:
 
     async def _share(
         self, partition: Partition, outcomes: list[Outcome], deliver: Deliver | None
-    ) -> tuple[list[Outcome], int]:
-        """The outcomes of one partition that counted, and how many of their links were new."""
-        added = 0
+    ) -> Committed:
+        """The outcomes of one partition that counted, and what came of their links."""
+        added, refused = 0, NONE_REFUSED
         while True:
             # First of all: what cannot be added fails the whole commit.
-            links = self._job.spread(placed(link for outcome in outcomes for link in outcome.links))
+            links = self._job.spread(
+                placed((link for outcome in outcomes for link in outcome.links), self._job.keys)
+            )
             own = arrivals(links.pop(partition, []))
+            duplicates, claims = await self._claims(outcomes)
+            if duplicates:
+                outcomes = [rules.without_items(o) if o.lease.token in duplicates else o for o in outcomes]
             new: Mapping[str, str] = self._positions
             if deliver is not None:
                 new = await self._deliver(deliver, outcomes)
             moved = redis_reads.moves(self._raw, partition, dict(new.items() - self._positions.items()))
             if not outcomes and not moved:
-                return [], added
+                return Committed(added=added, refused=refused)
             for other, batch in links.items():
-                added += await other.add(arrivals(batch))
-            word, rest = await partition.commit(outcomes, own, moved)
+                new_links, over = await other.add(arrivals(batch))
+                added += new_links
+                refused += over
+            word, rest = await partition.commit(outcomes, own, moved, claims.pop(partition, ()))
             if word == "ok":
+                for other, fingerprints in claims.items():
+                    await other.known(fingerprints, mark=True)
                 self._positions = dict(new)
                 self._raw[partition] |= {name: numbered for name, numbered, _ in moved}
                 for outcome in outcomes:
                     self._held.pop(outcome.lease.token, None)
-                return outcomes, added + int(rest[0])
+                return Committed(
+                    tuple(outcomes),
+                    added=added + int(rest[0]),
+                    duplicates=len(duplicates),
+                    refused=refused + refused_of(int(rest[1]), rest[2]),
+                )
+            if word == "claimed":  # by another worker, since we looked
+                continue
             if word == "moved":  # somebody else writes to the same output, or the server fell back
                 await self._read_positions()
                 continue
@@ -123,6 +147,27 @@ class Commits:
             for token in late:
                 self._held.pop(token, None)
             outcomes = [outcome for outcome in outcomes if outcome.lease.token not in late]
+
+    async def _claims(self, outcomes: Sequence[Outcome]) -> tuple[set[int], dict[Partition, list[int]]]:
+        """The tokens of the duplicates, and the fingerprints that become seen.
+
+        Those of this partition are seen by the commit itself, which fails where another worker was faster.
+        Those of others are marked after it: there two pages that lead to a third one at the same moment may
+        both be taken for the first.
+        """
+        places: dict[int, Partition] = {}
+        if self._job.options.dedup != "none":
+            places = {a.fingerprint: self._job.of(a.host) for outcome in outcomes for a in outcome.aliases}
+        if not places:
+            return set(), {}
+        seen: set[int] = set()
+        for partition in set(places.values()):
+            seen |= await partition.known(one for one, place in places.items() if place is partition)
+        duplicates, claimed = rules.first_claims(outcomes, seen.__contains__)
+        claims: dict[Partition, list[int]] = {}
+        for fingerprint in claimed:
+            claims.setdefault(places[fingerprint], []).append(fingerprint)
+        return duplicates, claims
 
     async def _deliver(self, deliver: Deliver, outcomes: Sequence[Outcome]) -> Positions:
         assert self._thread is not None, "used only between open and close"

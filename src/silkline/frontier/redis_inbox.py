@@ -62,7 +62,7 @@ class Inbox:
         requests, bad = [], []
         for entry in entries:
             try:
-                requests += placed([request_from_task(entry)])
+                requests += placed([request_from_task(entry)], self._job.keys)
             except (TaskError, BadUrlError) as error:
                 bad.append(bad_task(entry, str(error), self._job.worker))
         unique = {request.fingerprint: request for request in reversed(requests)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping
@@ -14,9 +15,11 @@ from silkline.frontier import rules
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition, prefix_of
 from silkline.frontier.redis_wire import Placed
+from silkline.keys import KeyRules, agreed
 from silkline.protocols import Clock
 
-VERSION = "1"
+VERSIONS = ("1", "2")
+"""A job of version 1 ignores no parameters of URLs, whatever the settings say."""
 
 
 class Job:
@@ -24,6 +27,7 @@ class Job:
 
     def __init__(self, link: RedisLink, options: FrontierOptions, clock: Clock | None) -> None:
         self.options = options
+        self.keys = KeyRules(options.ignore_params)
         self.worker = rules.new_worker_id()
         self.channel = f"{options.job}:news"
         self._link = link
@@ -36,12 +40,15 @@ class Job:
         wanted, epoch = self.options, secrets.token_hex(8)
         home = self._partition(0)
         meta = await home.enter(wanted, epoch)
-        if meta.get("version") != VERSION:
+        if meta.get("version") not in VERSIONS:
             raise JobError(
                 f"the job {wanted.job!r} was written by a newer silkline (version {meta.get('version')}); "
                 "update silkline on this machine"
             )
         self.options = home.options = settled(wanted, meta)
+        self.keys = KeyRules(json.loads(meta.get("ignore_params", "[]")))
+        if not agreed(wanted.ignore_params, self.keys.ignored):
+            raise JobError(rules.other_keys(wanted.job, self.keys.ignored))
         if self.options.max_pages is not None and self.options.partitions > 1:
             raise ConfigError("max_pages counts in one place: it needs a job with partitions=1")
         partitions = [home]

@@ -16,7 +16,7 @@ from silkline.frontier.redis_partition import prefix_of
 from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
-    r"(meta|hosts|paces|levels|expiry|delayed|ops|idle|draining|positions|facts|config|stats|workers"
+    r"(meta|hosts|paces|levels|expiry|delayed|ops|idle|taken|draining|positions|facts|config|stats|workers"
     r"|task:wait|task:dead|url:done|(seen|due|wait|back|held|kept|cache):.*)",
     re.DOTALL,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.redis_link import RedisLink
-from silkline.frontier.redis_wire import Arrivals, Letter, json_of
-from silkline.outcome import Done, Outcome, RetryLater
+from silkline.frontier.redis_wire import Arrivals, Letter, json_of, refused_of
+from silkline.keys import expanded
+from silkline.outcome import Done, Outcome, Refused, RetryLater
 from silkline.protocols import Decide
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -73,19 +75,26 @@ class Partition:
             "open",
             new_epoch=epoch,
             job=options.job,
-            version=1,
+            version=2,
             partitions=options.partitions,
             dedup=options.dedup,
             bloom_capacity=options.bloom_capacity,
             bloom_error=options.bloom_error,
+            ignore_params=json.dumps(expanded(options.ignore_params)),
         )
         meta = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
         self.epoch = meta.get("epoch")
         return meta
 
-    async def add(self, batch: Arrivals) -> int:
-        (added,) = await self.once("add", batch.args, runs=batch.runs)
-        return int(added)
+    async def add(self, batch: Arrivals) -> tuple[int, Refused]:
+        added, refused, example = await self.once("add", batch.args, runs=batch.runs)
+        return int(added), refused_of(int(refused), example)
+
+    async def known(self, fingerprints: Iterable[int], *, mark: bool = False) -> set[int]:
+        """Those that were seen before. mark: all are from now on."""
+        asked = list(fingerprints)
+        flags = await self.call("known", fingerprints=list(map(str, asked)), mark=mark)
+        return {one for one, flag in zip(asked, flags, strict=True) if flag}
 
     async def lease(self, count: int, max_pages: int | None) -> list[Any]:
         reply: list[Any] = await self.call(
@@ -103,8 +112,9 @@ class Partition:
         outcomes: Sequence[Outcome],
         links: Arrivals,
         positions: Sequence[tuple[str, str, str | None]],
+        claims: Iterable[int],
     ) -> tuple[str, list[Any]]:
-        """("ok", [added]), ("stale", tokens) or ("moved", [])."""
+        """("ok", [added, refused, example]), ("stale", tokens), ("moved", []) or ("claimed", [])."""
         done: dict[str, list[str]] = {}
         others: list[tuple[str, str, str, float, str, str, float]] = []
         urls: list[bytes] = []
@@ -128,6 +138,7 @@ class Partition:
             urls=len(urls),
             positions=[(name, new, False if old is None else old) for name, new, old in positions],
             runs=links.runs,
+            claims=list(map(str, claims)),
         )
         return word.decode() if isinstance(word, bytes) else word, rest
 
@@ -176,6 +187,7 @@ class Partition:
                 "per_host": options.per_host,
                 "delay": float(options.delay),
                 "ceiling": options.ceiling,
+                "max_pages_per_host": options.max_pages_per_host,
                 "dedup": options.dedup,
                 "sweep": rules.SWEEP,
                 "quick_returns": rules.QUICK_RETURNS,

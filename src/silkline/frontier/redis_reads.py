@@ -15,7 +15,7 @@ from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
 from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
-from silkline.url import fingerprint_of, host_of
+from silkline.url import host_of
 
 CHUNK = 1_000
 LOOKED_AT = 200_000
@@ -104,8 +104,8 @@ async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
     return causes
 
 
-async def explain(partition: Partition, url: str) -> Whereabouts:
-    fingerprint, host = fingerprint_of(url), host_of(url)
+async def explain(partition: Partition, url: str, fingerprint: int) -> Whereabouts:
+    host = host_of(url)
     place, *facts = await partition.call(
         "explain",
         [fingerprint_bytes(fingerprint)],
@@ -134,7 +134,7 @@ async def explain(partition: Partition, url: str) -> Whereabouts:
                 f"known, but not among the {LOOKED_AT:,} entries that were looked at: done, or far behind"
             )
             return Whereabouts("waiting or done", detail)
-    return rules.NEVER_SEEN
+    return rules.not_seen(host, int(facts[0]), partition.options.max_pages_per_host)
 
 
 async def waiting_hosts(partition: Partition) -> AsyncIterator[list[str]]:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from silkline.errors import TaskError
-from silkline.outcome import DeadLetter, Lease
+from silkline.keys import KeyRules
+from silkline.outcome import DeadLetter, Lease, Refused
 from silkline.request import Request
 from silkline.url import host_of
 
@@ -39,11 +40,11 @@ class Placed(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-def placed(requests: Iterable[Request]) -> list[Placed]:
+def placed(requests: Iterable[Request], keys: KeyRules) -> list[Placed]:
     """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
     unique: dict[int, Placed] = {}
     for request in requests:
-        fingerprint = request.fingerprint
+        fingerprint = keys.of(request)
         if fingerprint not in unique:
             payload = fingerprint_bytes(fingerprint) + json_of(request)
             unique[fingerprint] = Placed(host_of(request.url), request.priority, fingerprint, payload)
@@ -90,6 +91,11 @@ def leases_of(flat: Sequence[Any]) -> tuple[Lease, ...]:
         )
         for i in range(0, len(flat), 5)
     )
+
+
+def refused_of(count: int, payload: bytes) -> Refused:
+    """payload: of one of them, where there are any."""
+    return Refused(count, _decode(payload[8:]).url if count else "")
 
 
 class Letter(msgspec.Struct, frozen=True):

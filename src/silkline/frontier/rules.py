@@ -5,20 +5,42 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from silkline.errors import TaskError
-from silkline.outcome import Whereabouts
+from silkline.outcome import Done, Outcome, Whereabouts
 
 SWEEP = 1_000
 """How many delayed requests, and how many expired leases, one `lease` moves at most."""
 
 QUICK_RETURNS = 2
 """A request whose lease was lost this often at most is waiting again at once."""
+
+
+def without_items(outcome: Outcome) -> Outcome:
+    """What counts of a duplicate."""
+    return msgspec.structs.replace(outcome, items=())
+
+
+def first_claims(outcomes: Iterable[Outcome], seen: Callable[[int], bool]) -> tuple[set[int], list[int]]:
+    """Of outcomes in their order: the tokens of the duplicates, and the fingerprints that become seen.
+
+    seen: whether a fingerprint was seen before this commit.
+    """
+    duplicates: set[int] = set()
+    claimed: dict[int, None] = {}
+    for outcome in outcomes:
+        if outcome.aliases and isinstance(outcome.verdict, Done):
+            mine = {alias.fingerprint for alias in outcome.aliases} - {outcome.lease.fingerprint}
+            fresh = [alias for alias in mine if alias not in claimed and not seen(alias)]
+            if len(fresh) < len(mine):
+                duplicates.add(outcome.lease.token)
+            claimed.update(dict.fromkeys(fresh))
+    return duplicates, list(claimed)
 
 
 def new_worker_id() -> str:
@@ -36,6 +58,14 @@ def encode(batch: Sequence[Any]) -> bytes:
 def storable(message: str) -> str:
     """An error message may quote anything from the network; no store takes NUL or half a surrogate pair."""
     return message.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def other_keys(job: str, kept: Sequence[str]) -> str:
+    shown = ", ".join(kept[:8]) + (", …" if len(kept) > 8 else "")
+    return (
+        f"the job {job!r} was created with ignore_params = {shown or 'none'}: that cannot change; "
+        "leave it out, choose another --job, or start over with --fresh"
+    )
 
 
 def check_limits(delay: float | None, cap: int | None) -> None:
@@ -89,6 +119,13 @@ def describe_dead(cause: str, error: str, deliveries: int, at: float) -> Whereab
 
 DONE = Whereabouts("done")
 NEVER_SEEN = Whereabouts("never seen")
+
+
+def not_seen(host: str, taken: int, most: int | None) -> Whereabouts:
+    """taken: requests of the host that were counted."""
+    if most is None or taken < most:
+        return NEVER_SEEN
+    return Whereabouts("never seen", f"{host} has its {most:,} pages already (max_pages_per_host)")
 
 
 def _moment(seconds: float) -> str:

@@ -1,4 +1,4 @@
--- The frontier of one job, version 3. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 4. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
@@ -10,6 +10,15 @@ CREATE TABLE meta (
 
 -- Every fingerprint that was ever added. Seen and in no row of requests means done.
 CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY);
+
+-- Those of them that were never a request of their own: what pages were redirected to.
+CREATE TABLE aliases (fingerprint INTEGER PRIMARY KEY);
+
+-- Requests of each host that were taken since there is a `max_pages_per_host`.
+CREATE TABLE taken (host TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+
+-- What the job keeps as it was when it began. ignore_params: JSON array.
+CREATE TABLE begun_with (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE hosts (
     id            INTEGER PRIMARY KEY,

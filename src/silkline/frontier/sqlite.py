@@ -68,6 +68,9 @@ class SqliteFrontier:
         self._reader = StoreThread("frontier-reader")
         self._store = store
 
+    def fingerprint(self, url: str) -> int:
+        return self._opened().keys.fingerprint(url)
+
     async def close(self) -> None:
         store, self._store = self._store, None
         if store is None:
@@ -80,9 +83,9 @@ class SqliteFrontier:
             self._writer.stop()
 
     async def add(self, requests: Sequence[Request]) -> Added:
-        batch = arrivals(requests)
-        added = await self._write(lambda store: store.add(batch, self._clock()))
-        return Added(added, len(requests) - added)
+        batch = arrivals(requests, self._opened().keys)
+        added, refused = await self._write(lambda store: store.add(batch, self._clock()))
+        return Added(added, len(requests) - added - refused.count, refused)
 
     async def lease(self, count: int) -> LeaseBatch:
         return await self._write(
@@ -95,7 +98,7 @@ class SqliteFrontier:
         return await self._write(lambda store: store.renew(tokens, self._clock()))
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
-        links = arrivals(link for outcome in outcomes for link in outcome.links)
+        links = arrivals((link for outcome in outcomes for link in outcome.links), self._opened().keys)
         return await self._write(lambda store: store.commit(outcomes, links, deliver, self._clock()))
 
     async def release(self, tokens: Sequence[int]) -> None:
@@ -137,7 +140,10 @@ class SqliteFrontier:
         return await self._write(lambda store: store.drop(cause, host, limit))
 
     async def explain(self, url: str) -> Whereabouts:
-        return await self._read(lambda reads: sqlite_reads.explain(reads, url, self._clock()))
+        fingerprint, most = self.fingerprint(url), self._options.max_pages_per_host
+        return await self._read(
+            lambda reads: sqlite_reads.explain(reads, url, fingerprint, most, self._clock())
+        )
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         await self._write(lambda store: store.remember(facts))

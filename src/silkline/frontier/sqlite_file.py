@@ -10,11 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.frontier.rules import other_keys
+from silkline.keys import KeyRules, agreed, expanded
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""
@@ -124,6 +128,7 @@ def open_writer(path: Path, options: FrontierOptions) -> Database:
             with database.transaction():
                 _create_or_migrate(database, options)
                 _refuse_other_job(database, options.job)
+                _refuse_other_keys(database, options)
             for verb in VERBS:
                 database.script(f"verbs/{verb}.sql")
         except BaseException:
@@ -202,12 +207,29 @@ def _create_or_migrate(database: Database, options: FrontierOptions) -> None:
             options.per_host,
             options.delay,
         )
+        database.run("INSERT INTO begun_with VALUES ('ignore_params', ?)", key_rules(options))
         database.run(f"PRAGMA application_id = {APPLICATION_ID}")
     else:
         _refuse_other_job(database, options.job)
         for step in range(version + 1, SCHEMA_VERSION + 1):
             database.script(f"migrations/{step}.sql")
     database.run(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def key_rules(options: FrontierOptions) -> str:
+    return msgspec.json.encode(expanded(options.ignore_params)).decode()
+
+
+def kept_keys(database: Database) -> KeyRules:
+    """A job of an older version has none, and goes on without."""
+    row = database.row("SELECT value FROM begun_with WHERE name = 'ignore_params'")
+    return KeyRules(() if row is None else msgspec.json.decode(row[0], type=tuple[str, ...]))
+
+
+def _refuse_other_keys(database: Database, options: FrontierOptions) -> None:
+    kept = kept_keys(database).ignored
+    if not agreed(options.ignore_params, kept):
+        raise JobError(other_keys(options.job, kept))
 
 
 def _refuse_other_job(database: Database, job: str) -> None:

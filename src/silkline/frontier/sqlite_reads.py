@@ -23,7 +23,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Positions
 from silkline.request import Request
-from silkline.url import fingerprint_of, host_of
+from silkline.url import host_of
 
 _request = msgspec.json.Decoder(Request)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
@@ -37,7 +37,7 @@ FROM requests WHERE state IN ('waiting', 'leased') GROUP BY host
 
 def stats(database: Database) -> Stats:
     seen, waiting, delayed, leased, dead = database.row(
-        "SELECT (SELECT count(*) FROM seen),"
+        "SELECT (SELECT count(*) FROM seen) - (SELECT count(*) FROM aliases),"
         " (SELECT count(*) FROM requests WHERE state = 'waiting'),"
         " (SELECT count(*) FROM requests WHERE state = 'delayed'),"
         " (SELECT count(*) FROM requests WHERE state = 'leased'),"
@@ -114,11 +114,14 @@ def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
     )
 
 
-def explain(database: Database, url: str, now: float) -> Whereabouts:
-    """Looks through the host's requests: fingerprints alone are not indexed, which saves disk on each URL."""
-    fingerprint, host = fingerprint_of(url), host_of(url)
+def explain(database: Database, url: str, fingerprint: int, most: int | None, now: float) -> Whereabouts:
+    """Looks through the host's requests: fingerprints alone are not indexed, which saves disk on each URL.
+
+    most: the budget of a host."""
+    host = host_of(url)
     if database.row("SELECT 1 FROM seen WHERE fingerprint = ?", fingerprint) is None:
-        return rules.NEVER_SEEN
+        taken = database.row("SELECT count FROM taken WHERE host = ?", host)
+        return rules.not_seen(host, taken[0] if taken else 0, most)
     found = database.row(
         "SELECT r.id, r.state, r.request, r.deliveries, r.due, r.worker, r.expires, r.cause, r.error, r.at,"
         " h.id, h.blocked_until"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -13,8 +14,20 @@ from silkline.config import FrontierOptions
 from silkline.errors import ConfigError
 from silkline.frontier import rules
 from silkline.frontier.liveness import WorkerLock
-from silkline.frontier.sqlite_file import Database, open_writer
-from silkline.outcome import Committed, Done, Heartbeat, Lease, LeaseBatch, Outcome, RetryLater, Verdict
+from silkline.frontier.sqlite_file import Database, kept_keys, open_writer
+from silkline.keys import KeyRules
+from silkline.outcome import (
+    NONE_REFUSED,
+    Committed,
+    Done,
+    Heartbeat,
+    Lease,
+    LeaseBatch,
+    Outcome,
+    Refused,
+    RetryLater,
+    Verdict,
+)
 from silkline.protocols import Decide, Deliver
 from silkline.request import Request
 from silkline.url import host_of
@@ -39,20 +52,29 @@ class Arrivals(msgspec.Struct, frozen=True):
     fingerprints: str
     requests: str
     count: int
+    rows: Sequence[Row]
+    hosts: Sequence[tuple[str, int]]
 
 
-def arrivals(requests: Iterable[Request]) -> Arrivals:
+Row = tuple[int, int, Request]
+"""Fingerprint, index of its host and priority in the groups, request."""
+
+
+def arrivals(requests: Iterable[Request], keys: KeyRules) -> Arrivals:
     """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
     rows: dict[int, tuple[int, int, Request]] = {}
     groups: dict[tuple[str, int], int] = {}
     for request in requests:
-        fingerprint = request.fingerprint
+        fingerprint = keys.of(request)
         if fingerprint not in rows:
             group = groups.setdefault((host_of(request.url), request.priority), len(groups))
             rows[fingerprint] = (fingerprint, group, request)
-    return Arrivals(
-        _json(list(groups)), _json(sorted(rows)), rules.encode(list(rows.values())).decode(), len(rows)
-    )
+    return _written(list(rows.values()), list(groups))
+
+
+def _written(rows: Sequence[Row], hosts: Sequence[tuple[str, int]]) -> Arrivals:
+    fingerprints = sorted([row[0] for row in rows])
+    return Arrivals(_json(hosts), _json(fingerprints), rules.encode(rows).decode(), len(rows), rows, hosts)
 
 
 class SqliteStore:
@@ -65,6 +87,7 @@ class SqliteStore:
         self._lock = WorkerLock(WorkerLock.directory_of(path), worker)
         self._connected: Database | None = None
         self._version = 0
+        self.keys = KeyRules()
 
     def open(self, now: float) -> None:
         try:
@@ -75,6 +98,7 @@ class SqliteStore:
         self._lock.take()
         try:
             self._connected = open_writer(self._path, self._options)
+            self.keys = kept_keys(self._connected)
             self._use_options()
             self._settle_by_new_limits(now)
             self._expire_the_dead(now)
@@ -100,7 +124,14 @@ class SqliteStore:
         assert self._connected is not None, "used only between open and close"
         return self._connected
 
-    def add(self, batch: Arrivals, now: float) -> int:
+    def add(self, batch: Arrivals, now: float) -> tuple[int, Refused]:
+        """How many were new, and those that their hosts' budgets have no room for."""
+        if self._options.max_pages_per_host is None:
+            return self._add(batch, now), NONE_REFUSED
+        with self._database.transaction():
+            return self._add_within(self._options.max_pages_per_host, batch, now)
+
+    def _add(self, batch: Arrivals, now: float) -> int:
         self._database.run(
             "INSERT INTO add_requests VALUES (?, ?, ?, ?)",
             now,
@@ -110,6 +141,37 @@ class SqliteStore:
         )
         (added,) = self._database.row("SELECT count FROM added")
         return int(added)
+
+    def _add_within(self, most: int, batch: Arrivals, now: float) -> tuple[int, Refused]:
+        known = {
+            row[0]
+            for row in self._database.rows(
+                "SELECT value FROM json_each(?) WHERE value IN (SELECT fingerprint FROM seen)",
+                batch.fingerprints,
+            )
+        }
+        hosts = _json(sorted({host for host, _ in batch.hosts}))
+        taken = Counter(
+            dict(
+                self._database.rows(
+                    "SELECT host, count FROM taken WHERE host IN (SELECT value FROM json_each(?))", hosts
+                )
+            )
+        )
+        rows: list[Row] = []
+        refused = NONE_REFUSED
+        for row in batch.rows:
+            host = batch.hosts[row[1]][0]
+            if row[0] in known:
+                continue
+            if taken[host] >= most:
+                refused += Refused(1, row[2].url)
+                continue
+            taken[host] += 1
+            rows.append(row)
+        for count in taken.items():
+            self._database.run("INSERT OR REPLACE INTO taken (host, count) VALUES (?, ?)", *count)
+        return self._add(_written(rows, batch.hosts), now), refused
 
     def lease(self, count: int, now: float) -> LeaseBatch:
         batch = self._lease(count, now)
@@ -143,20 +205,25 @@ class SqliteStore:
         first: dict[int, Outcome] = {}
         for outcome in outcomes:
             first.setdefault(outcome.lease.token, outcome)
-        added = 0
+        added, refused, duplicates = 0, NONE_REFUSED, set[int]()
         with self._database.transaction():
             accepted = self._finish(list(first.values()), now) if first else []
+            counted = {id(outcome) for outcome in accepted}
             if len(accepted) < len(outcomes):
-                links = arrivals(link for outcome in accepted for link in outcome.links)
-            if links.count:
-                added = self.add(links, now)
+                links = arrivals((link for outcome in accepted for link in outcome.links), self.keys)
+            if any(outcome.aliases for outcome in accepted):
+                duplicates = self._claim(accepted)
+                accepted = [rules.without_items(o) if o.lease.token in duplicates else o for o in accepted]
+            if links.count and self._options.max_pages_per_host is None:
+                added = self._add(links, now)
+            elif links.count:
+                added, refused = self._add_within(self._options.max_pages_per_host or 0, links, now)
             if deliver is not None:
                 positions = dict(self._database.rows("SELECT sink, position FROM positions"))
                 moved = deliver(accepted, positions).items() - positions.items()
                 self._keep_positions(dict(moved))
-        counted = {id(outcome) for outcome in accepted}
         stale = tuple(outcome.lease.token for outcome in outcomes if id(outcome) not in counted)
-        return Committed(tuple(accepted), stale, added)
+        return Committed(tuple(accepted), stale, added, len(duplicates), refused)
 
     def release(self, tokens: Sequence[int], now: float) -> None:
         with self._database.unsynced():
@@ -303,6 +370,18 @@ class SqliteStore:
         (tokens,) = self._database.row("SELECT json_group_array(token) FROM ending")
         accepted = set(_integers.decode(tokens))
         return [outcome for outcome in outcomes if outcome.lease.token in accepted]
+
+    def _claim(self, accepted: Sequence[Outcome]) -> set[int]:
+        """Mark their aliases as seen; the tokens of the duplicates."""
+
+        def seen(fingerprint: int) -> bool:
+            return self._database.row("SELECT 1 FROM seen WHERE fingerprint = ?", fingerprint) is not None
+
+        duplicates, claimed = rules.first_claims(accepted, seen)
+        for fingerprint in claimed:
+            self._database.run("INSERT INTO seen VALUES (?)", fingerprint)
+            self._database.run("INSERT INTO aliases VALUES (?)", fingerprint)
+        return duplicates
 
     def _keep_positions(self, positions: Mapping[str, str]) -> None:
         for position in positions.items():

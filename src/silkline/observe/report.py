@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -15,7 +16,7 @@ from rich.text import Text
 from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.snapshot import Snapshot
-from silkline.outcome import REFUSALS, Stats
+from silkline.outcome import REFUSALS, Refused, Stats
 from silkline.resolve import redacted
 
 FINISHED = "finished"
@@ -25,6 +26,7 @@ ALREADY_FINISHED = "already finished"
 
 RULES_SHOWN = 3
 RULE_LENGTH = 160
+REASONS_SHOWN = 12
 
 _HEADINGS = {
     FINISHED: ("finished", "green"),
@@ -57,6 +59,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
         no failures.
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
+    duplicates: of the pages, those that another request has, too; their items are dropped.
+    links_refused: links that the rules of the crawl refuse, by the reason; a link counts once for each page.
     stats: sizes of the frontier at the end.
     outputs: where the items went. parts: by output, the files that all workers of the job have written for it
         so far, each its own; empty where the outputs are written themselves.
@@ -82,6 +86,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
     refused_by: dict[str, int] = {}
+    duplicates: int = 0
+    links_refused: dict[str, Refused] = {}
     stats: Stats = Stats()
     outputs: tuple[str, ...] = ()
     parts: dict[str, tuple[str, ...]] = {}
@@ -122,6 +128,8 @@ def report_of(
         dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
         refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
         refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
+        duplicates=tally.duplicates,
+        links_refused=dict(sorted(tally.links_refused.items(), key=lambda pair: -pair[1].count)),
         stats=snapshot.stats or Stats(),
         outputs=tuple(outputs),
         parts=dict(parts or {}),
@@ -215,6 +223,10 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("", f"{count(number)} {figures.one_line(rule, RULE_LENGTH)}")
             for rule, number in report.refused_by.items()
         ]
+    if report.duplicates:
+        text = f"{count(report.duplicates)} pages are others' by redirect or rel=canonical, and without items"
+        rows.append(("duplicate", text))
+    rows += _links_left(report.links_refused)
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
     return rows + [
@@ -228,6 +240,15 @@ def _written(output: str, report: Report) -> str:
         return output
     stem, ending = os.path.splitext(output)
     return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
+
+
+def _links_left(refused: Mapping[str, Refused]) -> list[tuple[str, str]]:
+    """A line for each reason."""
+    rows: list[tuple[str, str]] = []
+    for reason, left in islice(refused.items(), REASONS_SHOWN):
+        text = f"{figures.count(left.count)} links, {reason}: {left.example}"
+        rows.append(("" if rows else "refused", figures.one_line(text, RULE_LENGTH)))
+    return rows
 
 
 def _speed(report: Report) -> str:

@@ -11,10 +11,11 @@ import msgspec
 from silkline.events import Event, Kept, Seeded, Trouble, Visited
 from silkline.observe import histogram
 from silkline.observe.histogram import Histogram
-from silkline.outcome import REFUSALS, Dead, Done
+from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Refused
 
 REASONS_KEPT = 5
 TEXTS_KEPT = 20
+FULL_HOST = "max_pages_per_host"
 
 
 class Tally(msgspec.Struct):
@@ -29,6 +30,8 @@ class Tally(msgspec.Struct):
     bytes: of decoded bodies. wire_bytes: of bodies as transferred.
     unmodified: responses whose body the server did not send again. cached: those it was not asked for.
     stale: outcomes that came too late to count.
+    duplicates: of the pages, those that another request has, too: their items are dropped.
+    links_refused: links that the crawl's own rules refuse, by the reason; those of pages are dropped, too.
     retried, dead: failed visits by cause, by what they led to.
     refused: pages that the crawl's own rules (robots.txt) kept it from, by cause; they count nowhere else.
     refused_by: the same by the rule, the first few different ones.
@@ -48,6 +51,8 @@ class Tally(msgspec.Struct):
     unmodified: int = 0
     cached: int = 0
     stale: int = 0
+    duplicates: int = 0
+    links_refused: dict[str, Refused] = {}
     retried: dict[str, int] = {}
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
@@ -92,6 +97,8 @@ class Tally(msgspec.Struct):
             seconds = response.timings.total or seconds
         self.latency.add(seconds)
         self.links_dropped += event.dropped_links
+        for reason, refused in event.refused.items():
+            self.links_refused[reason] = self.links_refused.get(reason, NONE_REFUSED) + refused
         if not isinstance(verdict, Done):
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
@@ -101,6 +108,10 @@ class Tally(msgspec.Struct):
         self.items += event.items
         self.links_added += event.links
         self.stale += event.stale
+        self.duplicates += event.duplicates
+        if event.refused.count:
+            before = self.links_refused.get(FULL_HOST, NONE_REFUSED)
+            self.links_refused[FULL_HOST] = before + event.refused
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:
@@ -117,6 +128,8 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         unmodified=sum(t.unmodified for t in parts),
         cached=sum(t.cached for t in parts),
         stale=sum(t.stale for t in parts),
+        duplicates=sum(t.duplicates for t in parts),
+        links_refused=_sum_refused(t.links_refused for t in parts),
         retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
         dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
         refused=dict(sum((Counter(t.refused) for t in parts), Counter())),
@@ -136,6 +149,14 @@ def _sum_seeded(events: Iterable[Seeded]) -> Seeded:
         invalid=sum(s.invalid for s in parts),
         reasons=tuple(islice((reason for s in parts for reason in s.reasons), REASONS_KEPT)),
     )
+
+
+def _sum_refused(counts: Iterable[dict[str, Refused]]) -> dict[str, Refused]:
+    summed: dict[str, Refused] = {}
+    for part in counts:
+        for reason, refused in part.copy().items():
+            summed[reason] = summed.get(reason, NONE_REFUSED) + refused
+    return summed
 
 
 def _sum_texts(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -197,6 +197,16 @@ class Page(Queries):
                         break
         return self._base
 
+    @property
+    def canonical_url(self) -> str | None:
+        """What <link rel=canonical> names as the page's address (RFC 6596), absolute; None for nothing."""
+        if self.kind != "html" or b"canonical" not in self.body.lower():
+            return None
+        for link in self.document.select("link[rel~=canonical i][href]"):
+            if link.closest("template") is None:
+                return self.absolute(link.attr("href") or "")
+        return None
+
     def save(self, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Path:
         """Put the body into a file, whole or not at all, and return its absolute path.
 

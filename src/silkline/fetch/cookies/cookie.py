@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import msgspec
-from publicsuffixlist import PublicSuffixList
 
 from silkline.fetch.cookies.date import cookie_date
+from silkline.site import suffixes
 
 MAX_COOKIE_BYTES = 4_096
 """Of name and value together; a cookie over it is dropped (section 5.6)."""
@@ -199,16 +199,11 @@ def parents(host: str) -> tuple[str, ...]:
 
 def is_public_suffix(domain: str) -> bool:
     """Whether everybody may register below it, as with com and co.uk: no cookie is for all of that."""
-    return not _ADDRESS.fullmatch(domain) and bool(_suffixes().is_public(domain))
+    return not _ADDRESS.fullmatch(domain) and bool(suffixes().is_public(domain))
 
 
 def site_of(url: str) -> str:
     """Scheme and registrable domain of a URL: "same site" in the sense of the HTML Standard."""
     place = place_of(url)
-    domain = place.host if _ADDRESS.fullmatch(place.host) else _suffixes().privatesuffix(place.host)
+    domain = place.host if _ADDRESS.fullmatch(place.host) else suffixes().privatesuffix(place.host)
     return f"{'https' if place.secure else 'http'}://{domain or place.host}"
-
-
-@cache
-def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList()

@@ -1,10 +1,11 @@
 -- needs: hosts, requests, seen
 -- Finish leases, all or nothing: record done, retry or dead, enqueue links, keep the sinks' positions.
 -- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block}, ...};
---   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links.
+--   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links;
+--   claims: fingerprints (decimal) that are not seen yet, and are from now on.
 -- ARGV from 2 on: those URLs, then a payload for each retry (with its count raised), then the links.
--- Reply: {'ok', added}; {'stale', token, ...} or {'moved'} (a position is not what the caller believes),
---   and then nothing has changed.
+-- Reply: {'ok', added, refused, example}; {'stale', token, ...}, {'moved'} (a position is not what the caller
+--   believes) or {'claimed'} (one of the claims is seen), and then nothing has changed.
 local stale = {}
 for _, group in ipairs(call.done) do
     local gone = {}
@@ -33,6 +34,11 @@ end
 for _, position in ipairs(call.positions) do
     if redis.call('HGET', PREFIX .. 'positions', position[1]) ~= position[3] then
         return answered({ 'moved' })
+    end
+end
+for _, fingerprint in ipairs(call.claims) do
+    if was_seen(fingerprint) then
+        return answered({ 'claimed' })
     end
 end
 
@@ -88,7 +94,13 @@ if retried > 0 then
     redis.call('HINCRBY', STATS, 'retried', retried)
 end
 
-local added = enqueue(call.runs, argument)
+for _, fingerprint in ipairs(call.claims) do
+    first_time(fingerprint)
+end
+if #call.claims > 0 then
+    save_seen()
+end
+local added, refused, example = enqueue(call.runs, argument)
 settle_touched()
 for _, position in ipairs(call.positions) do
     redis.call('HSET', PREFIX .. 'positions', position[1], position[2])
@@ -100,4 +112,4 @@ elseif redis.call('EXISTS', LEVELS, EXPIRY, DELAYED, INBOX) == 0 then
 elseif retried > 0 then
     tell('later')
 end
-return answered({ 'ok', added })
+return answered({ 'ok', added, refused, example })

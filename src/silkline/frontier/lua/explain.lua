@@ -23,7 +23,7 @@ local function each(command, key, step, look)
 end
 
 if call.dedup ~= 'none' and not was_seen(call.fingerprint) then
-    return { 'never seen' }
+    return { 'never seen', redis.call('HGET', PREFIX .. 'taken', call.host) or 0 }
 end
 
 local ahead = 0
@@ -80,4 +80,7 @@ if found then
 elseif limit <= 0 then
     return { 'unknown' }
 end
-return { call.dedup == 'none' and 'never seen' or 'done' }
+if call.dedup == 'none' then
+    return { 'never seen', redis.call('HGET', PREFIX .. 'taken', call.host) or 0 }
+end
+return { 'done' }

@@ -137,20 +137,32 @@ local function save_seen()
 end
 
 -- Enqueue what is new. runs: {{host, priority, count}, ...}, in order of arrival; for each request two
--- arguments from `first` on: its fingerprint as a decimal number, and its payload. Returns how many.
+-- arguments from `first` on: its fingerprint as a decimal number, and its payload. Returns how many, how many
+-- more there were beyond call.max_pages_per_host, and the payload of one of these, or ''.
 local function enqueue(runs, first)
     local last_id = tonumber(redis.call('HGET', META, 'last_id') or 0)
     local before = last_id
+    local most, refused, example = call.max_pages_per_host, 0, ''
     for _, run in ipairs(runs) do
         local h, priority = host(run[1]), run[2]
+        local taken = most and tonumber(redis.call('HGET', PREFIX .. 'taken', h.key) or 0)
         local entries = {}
         for i = first, first + 2 * (run[3] - 1), 2 do
-            if first_time(ARGV[i]) then
+            if most and taken >= most then
+                if not was_seen(ARGV[i]) then
+                    refused = refused + 1
+                    example = example ~= '' and example or ARGV[i + 1]
+                end
+            elseif first_time(ARGV[i]) then
+                taken = most and taken + 1
                 last_id = last_id + 1
                 entries[#entries + 1] = int(last_id) .. ' ' .. ARGV[i + 1]
             end
         end
         first = first + 2 * run[3]
+        if most and #entries > 0 then
+            redis.call('HSET', PREFIX .. 'taken', h.key, taken)
+        end
         if #entries > 0 then
             for i = 1, #entries, CHUNK do
                 redis.call('RPUSH', PREFIX .. 'wait:' .. priority .. ':' .. h.key,
@@ -166,5 +178,5 @@ local function enqueue(runs, first)
         redis.call('HINCRBY', STATS, 'added', last_id - before)
         save_seen()
     end
-    return last_id - before
+    return last_id - before, refused, example
 end
