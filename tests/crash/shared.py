@@ -23,11 +23,23 @@ LEASE_SECONDS = "1"
 
 
 class SharedCrawl:
-    """ending: of the output. Every worker is started by the same command, in a process of its own."""
+    """ending: of the output. Every worker is started by the same command, in a process of its own.
 
-    def __init__(self, launcher: Launcher, pages: Pages, folder: Path, ending: str, **env: str) -> None:
+    url: of the server, as an operator sees it; a worker may be given another way to it.
+    env: more settings of all workers.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        pages: Pages,
+        folder: Path,
+        ending: str,
+        url: str | None = None,
+        **env: str,
+    ) -> None:
         self.pages = pages
-        self.url = servers.valkey_url()
+        self.url = url or servers.valkey_url()
         self.job = f"shared-{zlib.crc32(bytes(folder)):x}"
         self.output = folder / f"items{ending}"
         self._folder = folder
@@ -41,8 +53,9 @@ class SharedCrawl:
         self._exported = folder / "exported.jsonl"
         pages.write_seeds(folder / "seeds.txt")
 
-    def start(self, **env: str) -> Running:
-        words = ["--urls", "seeds.txt", "-o", self.output.name, "--job", self.job, "--frontier", self.url]
+    def start(self, *words: str, through: str | None = None, **env: str) -> Running:
+        named = ["--job", self.job, "--frontier", through or self.url]
+        words = ("--urls", "seeds.txt", "-o", self.output.name, *named, *words)
         return self._launcher.start(words, folder=self._folder, env={**self._env, **env})
 
     @property
@@ -92,7 +105,7 @@ class SharedCrawl:
 
 @contextmanager
 def shared(
-    launcher: Launcher, folder: Path, ending: str, count: int, **options: Any
+    launcher: Launcher, folder: Path, ending: str, count: int, *, url: str | None = None, **options: Any
 ) -> Iterator[SharedCrawl]:
     with Pages(count, **options) as pages:
-        yield SharedCrawl(launcher, pages, folder, ending)
+        yield SharedCrawl(launcher, pages, folder, ending, url)

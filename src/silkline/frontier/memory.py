@@ -257,7 +257,9 @@ class MemoryFrontier:
 
     async def apply(self, options: FrontierOptions) -> None:
         now = self._now()
-        self._options = options
+        before, self._options = self._options, options
+        if (before.per_host, before.delay) == (options.per_host, options.delay):
+            return
         for host in self._hosts.values():
             for queue in host.queues.values():
                 queue.due = inf

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from silkline.config import FrontierOptions
+from silkline.errors import FrontierError
 from silkline.frontier import redis_reads, rules
 from silkline.frontier.redis_commit import Commits, Held
 from silkline.frontier.redis_inbox import Inbox
@@ -37,6 +38,9 @@ from silkline.url import host_of
 
 LONGEST_NAP = 2.0
 """Seconds after which an idle worker asks again though nobody told it anything: news may get lost."""
+
+PARTING = 5.0
+"""Seconds that a worker waits at its end for a server that is away."""
 
 FORGET = 60.0
 """Seconds after which a worker without a heartbeat is gone."""
@@ -92,19 +96,25 @@ class RedisFrontier:
     async def close(self) -> None:
         if not self._link.is_open:
             return
-        self._link.leave(0.0)
+        self._link.leave(PARTING)
         await self._news.stop()
         try:
-            groups = self._job.spread_tokens(self._held.hosts())
-            for partition in self._job.partitions:
-                await partition.release(by_host(groups.get(partition, ())), everything=self._unsure)
-                await partition.command("HDEL", "ops", *(f"{self.worker}:{verb}" for verb in ONCE))
-            await self._job.home.command("HDEL", "workers", self.worker)
+            await self._take_leave()
+        except FrontierError as error:
+            # All that counts is committed. What is held still comes back when it expires.
+            self._link.say(f"left without a word to the other workers: {error}")
         finally:
             self._held.clear()
             self._commits.close()
             self._job.leave()
             await self._link.close()
+
+    async def _take_leave(self) -> None:
+        groups = self._job.spread_tokens(self._held.hosts())
+        for partition in self._job.partitions:
+            await partition.release(by_host(groups.get(partition, ())), everything=self._unsure)
+            await partition.command("HDEL", "ops", *(f"{self.worker}:{verb}" for verb in ONCE))
+        await self._job.home.command("HDEL", "workers", self.worker)
 
     async def add(self, requests: Sequence[Request]) -> Added:
         added, refused = 0, NONE_REFUSED

@@ -199,7 +199,8 @@ class RedisLink:
                         f"Redis at {address_of(self.url)} is away ({reason}); what was not committed is "
                         "visited again by the next worker"
                     ) from error
-                if self._away_since is None:
+                # Not at the first time: a connection that lay idle while the server was restarted is no news.
+                if self._away_since is None and tries:
                     self._away_since = monotonic()
                     self.say(f"Redis at {address_of(self.url)} is away ({reason}); waiting for it")
                 await asyncio.sleep(min(MAX_PAUSE, 0.05 * 2**tries) * (0.5 + random.random()))
