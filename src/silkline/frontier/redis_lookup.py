@@ -59,7 +59,7 @@ def options_in(url: str, job: str) -> FrontierOptions | None:
         meta = text_of(client.hgetall(_home(url, job) + "meta"))
     if not meta:
         return None
-    per_host, _, delay = meta.get("limits", "8 0").partition(" ")
+    per_host, delay, *_ = meta.get("limits", "8 0").split()
     return FrontierOptions(
         job=job,
         per_host=int(per_host),
