@@ -122,6 +122,8 @@ class Client:
             url, authorization = split_credentials(url)
             if authorization and not any(name.lower() == "authorization" for name in headers):
                 headers = {**headers, "Authorization": authorization}
+        if (fields := arguments.get("proxy_headers")) and url.startswith("http:"):
+            headers = {**headers, **fields}  # aiohttp sends them to open a tunnel only
         if self._connector.crowded:
             headers = {"Connection": "close", **headers}
         return await session.request(

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import yarl
+from aiohttp import hdrs
 
 from silkline.errors import FetchError, ProxyError
 from silkline.fetch.proxy import ProxyAddress, proxy_address
@@ -82,8 +83,7 @@ def _arguments(address: ProxyAddress) -> dict[str, Any]:
     proxy = yarl.URL(f"{address.scheme}://{address.location}")
     if address.user is None:
         return {"proxy": proxy}
-    auth = aiohttp.BasicAuth(address.user, address.password or "", encoding="utf-8")
-    return {"proxy": proxy, "proxy_auth": auth}
+    return {"proxy": proxy, "proxy_headers": {hdrs.PROXY_AUTHORIZATION: address.authorization}}
 
 
 def proxy_failure(error: Exception, url: str, proxy: str, connecting: bool) -> FetchError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -26,6 +27,12 @@ class ProxyAddress(NamedTuple):
     @property
     def is_socks(self) -> bool:
         return self.scheme.startswith("socks")
+
+    @property
+    def authorization(self) -> str:
+        """The value of Proxy-Authorization (RFC 7617)."""
+        token = base64.b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
+        return f"Basic {token}"
 
     @property
     def location(self) -> str:
