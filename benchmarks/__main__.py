@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0, 1 if a run failed, 2 if something is missing, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     workloads = WORKLOADS if options.workload == "all" else (options.workload,)
-    programs = [*map(silkline, options.processes), *(p for p in PEER_PROGRAMS if p.name in options.peers)]
+    own = [silkline(count, fetcher) for fetcher in options.fetcher for count in options.processes]
+    programs = [*own, *(p for p in PEER_PROGRAMS if p.name in options.peers)]
     files = min(options.pages, MAX_FILES)
     root = WORK / f"site-{files}"
     try:
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_site(root, files, max(1, files // HEAVY_SHARE))
         with (
             tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch,
-            serve(root, Path(scratch)) as base,
+            serve(root, Path(scratch), options.tls) as base,
         ):
             results = {}
             for name in workloads:
@@ -113,6 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     cores = [1, 2] if (os.cpu_count() or 1) > 1 else [1]
     parser.add_argument("--processes", type=_numbers, default=cores, help="silkline's processes (1,2)")
+    parser.add_argument(
+        "--fetcher", type=_fetchers, default=["http", "curl"], help="silkline's engines (http,curl)"
+    )
+    parser.add_argument("--tls", action="store_true", help="serve the site over TLS, with HTTP/2")
     parser.add_argument("--output", type=Path, default=WORK / "results.md", help="where the Markdown goes")
     return parser
 
@@ -125,6 +130,14 @@ def _positive(text: str) -> int:
 
 def _numbers(text: str) -> list[int]:
     return [_positive(part) for part in text.split(",")]
+
+
+def _fetchers(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in ("http", "curl"):
+            raise argparse.ArgumentTypeError(f"there is no engine {name!r}; choose of http, curl")
+    return names
 
 
 def _peers(text: str) -> list[str]:

@@ -40,6 +40,13 @@ class Program(msgspec.Struct, frozen=True):
 
 PEER_PROGRAMS = (
     Program("limit", "limit of one aiohttp client", PEERS / "limit.py", ("aiohttp", "turbohtml"), own=True),
+    Program(
+        "limit-curl",
+        "limit of one libcurl client",
+        PEERS / "limit_curl.py",
+        ("pycurl", "turbohtml"),
+        own=True,
+    ),
     Program("tutorial", "tutorial template", PEERS / "tutorial.py", ("aiohttp", "lxml")),
     Program("scrapling", "Scrapling", PEERS / "scrapling_spider.py", ("scrapling",)),
     Program("crawlee", "Crawlee", PEERS / "crawlee_crawler.py", ("crawlee",)),
@@ -47,13 +54,14 @@ PEER_PROGRAMS = (
 )
 
 
-def silkline(processes: int) -> Program:
-    """silkline in so many processes."""
+def silkline(processes: int, fetcher: str = "http") -> Program:
+    """silkline in so many processes, with this engine."""
     script = HERE / "silkline_crawl.py"
-    if processes == 1:
-        return Program("silkline", "silkline", script, ("silkline",), own=True)
-    title = f"silkline, {processes} processes"
-    return Program(f"silkline-{processes}", title, script, ("silkline",), True, (str(processes),))
+    name = "silkline" if fetcher == "http" else f"silkline-{fetcher}"
+    title = "silkline" if fetcher == "http" else f"silkline, engine {fetcher}"
+    if processes > 1:
+        name, title = f"{name}-{processes}", f"{title}, {processes} processes"
+    return Program(name, title, script, ("silkline",), True, (str(processes), fetcher))
 
 
 def prepare(programs: Sequence[Program]) -> None:

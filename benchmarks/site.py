@@ -100,10 +100,10 @@ def _heavy_page(number: int, total: int, cards: list[str]) -> str:
 
 
 @contextmanager
-def serve(root: Path, scratch: Path) -> Iterator[str]:
+def serve(root: Path, scratch: Path, tls: bool = False) -> Iterator[str]:
     """Serve `root` with nginx on a free port of 127.0.0.1 while the block runs; gives the base URL.
 
-    nginx keeps its own files in `scratch`.
+    nginx keeps its own files in `scratch`. tls: with HTTP/2, and a certificate that it signed itself.
 
     Raises Missing where there is no nginx or it does not start.
     """
@@ -112,11 +112,13 @@ def serve(root: Path, scratch: Path) -> Iterator[str]:
         raise Missing("nginx is not installed; get it with `apt install nginx` or `brew install nginx`")
     port = _free_port()
     config, log = scratch / "nginx.conf", scratch / "nginx.log"
-    config.write_text(_config(root, scratch, port))
+    if tls:
+        _write_certificate(scratch)
+    config.write_text(_config(root, scratch, port, tls))
     server = subprocess.Popen([program, "-e", str(log), "-c", str(config)])
     try:
         _wait_for(server, port, log)
-        yield f"http://127.0.0.1:{port}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
@@ -140,9 +142,19 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise Missing(f"nginx did not start: {log.read_text().strip()}")
 
 
-def _config(root: Path, scratch: Path, port: int) -> str:
+def _write_certificate(scratch: Path) -> None:
+    program = shutil.which("openssl")
+    if program is None:
+        raise Missing("openssl is not installed; --tls needs it")
+    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=127.0.0.1"
+    files = ["-keyout", str(scratch / "key.pem"), "-out", str(scratch / "cert.pem")]
+    subprocess.run([program, *command.split(), *files], check=True, capture_output=True)
+
+
+def _config(root: Path, scratch: Path, port: int, tls: bool) -> str:
     # Started by root, nginx would read the files as a user that may not see this directory.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
+    secure = f'ssl http2; ssl_certificate "{scratch}/cert.pem"; ssl_certificate_key "{scratch}/key.pem"'
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = " ".join(f'{kind}_temp_path "{scratch}/{kind}";' for kind in kinds)
     return f"""\
@@ -153,6 +165,7 @@ http {{
   types {{ text/html html; }} default_type text/html; charset utf-8; access_log off;
   sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_timeout 60; keepalive_requests 1000000;
   open_file_cache max=30000 inactive=600s; open_file_cache_valid 600s; gzip_static on;
-  server {{ listen 127.0.0.1:{port} backlog=4096; root "{root}"; }}
+  http2_max_concurrent_streams 512;
+  server {{ listen 127.0.0.1:{port} backlog=4096 {secure if tls else ""}; root "{root}"; }}
 }}
 """

@@ -41,7 +41,7 @@ async def main(items):
     seen = set(seeds)
     for url in seeds:
         queue.put_nowait(url)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100, ssl=False)) as session:
         workers = [asyncio.create_task(worker(queue, seen, session, items)) for _ in range(100)]
         await queue.join()
         for task in workers:

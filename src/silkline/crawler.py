@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 import uvloop
@@ -37,8 +37,9 @@ class Crawler:
     """A crawl: handlers, outputs and settings.
 
     name: the job's name. outputs: files for the items (.jsonl, .csv, .db, .sqlite). sinks: outputs of your
-    own. fetcher: in place of HttpFetcher. middleware: around every fetch, first one outermost. hooks: told
-    of every event. columns: of CSV outputs, where they should not be those of the first item.
+    own. fetcher: the name of an engine, or one of your own. middleware: around every fetch, first one
+    outermost. hooks: told of every event. columns: of CSV outputs, where they should not be those of the
+    first item.
     settings: any of `config.Settings`, such as concurrency=200, frontier="memory:".
 
     Raises ConfigError for a setting that does not exist or has a bad value.
@@ -50,13 +51,15 @@ class Crawler:
         *,
         outputs: Iterable[str] = (),
         sinks: Sequence[Sink] = (),
-        fetcher: Fetcher | None = None,
+        fetcher: Fetcher | Literal["http", "curl"] | None = None,
         middleware: Sequence[Middleware] = (),
         hooks: Sequence[Hook] = (),
         columns: Sequence[str] | None = None,
         definition: str = "",
         **settings: Any,
     ) -> None:
+        if isinstance(fetcher, str):
+            settings["fetcher"], fetcher = fetcher, None
         given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
         self.settings = settings_from(given, "Crawler(...)")
         self.router = Router()

@@ -14,6 +14,7 @@ from certificates import Authority
 from http3_server import Http3Server
 from raw_server import Serve, answer_of
 from tests.nginx import nginx
+from tests.waiting import until
 
 from silkline.errors import BlockedError, DecodeError, TooLargeError
 from silkline.fetch.curl import CurlFetcher
@@ -109,8 +110,7 @@ async def test_a_stream_that_is_cancelled_leaves_its_connection_to_the_others(
     fetcher = fetchers()
     await fetcher.fetch(Request(f"{site}/page.html"))
     slow = asyncio.create_task(fetcher.fetch(Request(f"{site}/slow.bin")))
-    while not any(transfer.received for transfer in fetcher._client._transfers):
-        await asyncio.sleep(0.01)
+    await until(lambda: any(transfer.size for transfer in fetcher._client._transfers))
     slow.cancel()
     with pytest.raises(asyncio.CancelledError):
         await slow

@@ -52,12 +52,14 @@ async def test_pages_come_through_the_proxy(
 ) -> None:
     server = await serve({"/a%2fb?x=%c3": OK}, tls=tls_context if tls else None)
     proxy = await start(kind)
-    fetcher = engine(verify=False, guard=lambda *_: pytest.fail("a proxy's connections are not asked about"))
+    asked = []
+    fetcher = engine(verify=False, guard=lambda host, ip, port: asked.append(port))
     for _ in range(2):
         response = await fetcher.fetch(Request(server.url("/a%2fb?x=%c3"), proxy=proxy.url()))
         assert (response.status, response.body) == (200, b"through")
         assert response.headers == ((b"Content-Length", b"7"),)
         assert response.peer == f"127.0.0.1:{proxy.port}"
+    assert set(asked) == {server.port}, "of a proxy the address is not asked about"
     assert set(proxy.asked) == {f"127.0.0.1:{server.port}"}
     assert server.targets == ["/a%2fb?x=%c3"] * 2
 

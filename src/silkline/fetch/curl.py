@@ -1,14 +1,14 @@
 """The second engine: HTTP/1.1, HTTP/2 and HTTP/3 over libcurl, at a fraction of the CPU.
 
 libcurl gives connections, framing and TLS. Redirects, content codings, limits, headers and errors are ours,
-so that they are the same for every fetcher. pycurl's own asyncio driver is not used: it registers a kept
-connection anew for each request, which costs more than all the rest.
+so that they are the same for every fetcher.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from time import perf_counter
 from typing import Any
 
@@ -17,12 +17,11 @@ import pycurl  # type: ignore[import-untyped]
 from silkline.errors import FetchError, FetchTimeout
 from silkline.fetch.curl_multi import Multi
 from silkline.fetch.curl_request import Setup
-from silkline.fetch.curl_transfer import Transfer
+from silkline.fetch.curl_transfer import Shared, Transfer
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.download import Download, save
 from silkline.fetch.engine import Client, Engine
 from silkline.fetch.guard import check_literal
-from silkline.fetch.head import HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
 from silkline.fetch.target import wire_url
@@ -48,59 +47,61 @@ class CurlClient:
         self.deadlines = Deadlines(options.timeout, options.read_timeout)
         self._loop = asyncio.get_running_loop()
         self._options = options
-        self._guard = guard
+        self._shared = Shared(options, guard)
         self._setup = Setup(options)
-        self._multi = Multi(2 * options.limit, _done)  # as many as may be in use may be idle
-        self._reader = HeadReader()
+        self._multi = Multi(2 * options.limit)  # as many as may be in use may be idle
         self._transfers: list[Transfer] = []
         self._free: list[Transfer] = []
         self._waiting: deque[asyncio.Future[Transfer]] = deque()
         self._interval = min(1.0, options.read_timeout / 4, options.min_speed_window / 4)
         self._timer: asyncio.TimerHandle | None = None
 
-    async def hop(self, request: Request) -> Response:
+    def hop(self, request: Request) -> Coroutine[Any, Any, Response]:
         """Fetch one URL. The body of a redirect is left out: nobody sees it, so it cannot fail either.
 
         Raises a FetchError whose `__cause__` is the original error.
         """
         if request.save_to is None or request.method == "HEAD":
-            return await self._exchange(request)
-        return await save(request, self._exchange, self._options.files_dir or None, self._options.max_save)
+            return self._exchange(request)
+        return save(request, self._exchange, self._options.files_dir or None, self._options.max_save)
 
     async def _exchange(self, request: Request, download: Download | None = None) -> Response:
         url = wire_url(request.url)
         if request.proxy:
-            check_literal(self._guard, url)
+            check_literal(self._shared.guard, url)
         transfer = self._free.pop() if self._free else await self._another()
         try:
-            url = self._setup.apply(transfer, request, url)
-            transfer.begin(request, url, download, self._loop.create_future())
-            self._multi.add(transfer.easy)
-            transfer.running = True
+            transfer.begin(request, self._setup.apply(transfer, request, url), download)
+            transfer.future = future = self._loop.create_future()
+            self._multi.add(transfer.easy, transfer.done)
             if self._timer is None:
                 self._timer = self._loop.call_later(self._interval, self._look)
-            return transfer.response(await transfer.future)
+            return transfer.response(await future)
         except pycurl.error as error:
             raise FetchError(f"libcurl cannot start: {error}") from error
         finally:
-            if transfer.running:
-                transfer.running = False
+            if not transfer.ended:
                 self._multi.remove(transfer.easy)
-            transfer.end()
-            self._give_back(transfer)
+            transfer.forget()
+            if self._waiting or len(self._transfers) > self._options.limit:
+                self._pass_on(transfer)
+            else:
+                self._free.append(transfer)
 
     def adjust(self, options: FetchOptions) -> None:
         """Take over timeout and limit."""
-        self._options = options
+        self._options = self._shared.options = options
         self.deadlines.total = options.timeout
         self._multi.limit(2 * options.limit)
+        while self._free and len(self._transfers) > options.limit:
+            self._discard(self._free.pop())
 
     async def close(self) -> None:
         self.deadlines.close()
         if self._timer is not None:
             self._timer.cancel()
         for transfer in self._transfers:
-            if transfer.running:
+            if not transfer.ended:
                 transfer.error = FetchError("the fetcher was closed")
                 self._stop(transfer)
         self._multi.close()
@@ -114,8 +115,7 @@ class CurlClient:
         libcurl could queue them, too, but would count the time in the queue as that for connecting.
         """
         if len(self._transfers) < self._options.limit:
-            easy = self._setup.easy()
-            transfer = Transfer(easy, self._multi, self._reader, self._options, self._guard)
+            transfer = Transfer(self._setup.easy(), self._multi, self._shared)
             self._transfers.append(transfer)
             return transfer
         turn: asyncio.Future[Transfer] = self._loop.create_future()
@@ -124,10 +124,14 @@ class CurlClient:
             return await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back(turn.result())
+                self._pass_on(turn.result())
             raise
 
-    def _give_back(self, transfer: Transfer) -> None:
+    def _pass_on(self, transfer: Transfer) -> None:
+        """To whoever waits for one, if there may still be so many."""
+        if len(self._transfers) > self._options.limit:
+            self._discard(transfer)
+            return
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -135,13 +139,17 @@ class CurlClient:
                 return
         self._free.append(transfer)
 
+    def _discard(self, transfer: Transfer) -> None:
+        self._transfers.remove(transfer)
+        transfer.easy.close()
+
     def _look(self) -> None:
         """End the transfers that are too slow; one look at all of them costs less than a timer for each."""
         self._timer = None
         now = perf_counter()
         busy = False
         for transfer in self._transfers:
-            if transfer.running:
+            if not transfer.ended:
                 busy = True
                 if self._is_over(transfer, now):
                     self._stop(transfer)
@@ -166,7 +174,7 @@ class CurlClient:
         if transfer.error is not None or transfer.promises_too_much():
             return True
         try:
-            transfer.pace.check(transfer.received, now, options)
+            transfer.pace.check(transfer.size, now, options)
         except FetchTimeout as error:
             transfer.error = error
             return True
@@ -174,11 +182,4 @@ class CurlClient:
 
     def _stop(self, transfer: Transfer) -> None:
         self._multi.remove(transfer.easy)
-        _done(transfer.easy, None)
-
-
-def _done(easy: Any, cause: pycurl.error | None) -> None:
-    transfer: Transfer = easy.transfer
-    transfer.running = False
-    if not transfer.future.done():
-        transfer.future.set_result(cause)
+        transfer.done(None)

@@ -15,23 +15,22 @@ import pycurl  # type: ignore[import-untyped]
 
 from silkline.fetch.curl_sockets import sockets_for
 
-Done = Callable[[Any, "pycurl.error | None"], None]
-"""Told of an easy handle whose transfer has ended, and how it failed."""
+Done = Callable[["pycurl.error | None"], object]
+"""Told that a transfer has ended, and how it failed."""
 
 _CLOCK = 0.0005
 """Seconds by which the loop's and libcurl's clock may differ; libcurl counts milliseconds."""
 
 
 class Multi:
-    """Runs easy handles; `done` is called for each one that ends, outside of libcurl's callbacks.
+    """Runs easy handles.
 
     limit: connections open at once, idle ones included.
     """
 
-    def __init__(self, limit: int, done: Done) -> None:
+    def __init__(self, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self._done = done
-        self._running = 0
+        self._running: dict[Any, Done] = {}
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._wakes = self._due = math.inf
         self._sockets = sockets_for(self._loop, self._act)
@@ -46,15 +45,18 @@ class Multi:
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
 
-    def add(self, easy: Any) -> None:
-        """Start the transfer. Raises pycurl.error."""
+    def add(self, easy: Any, done: Done) -> None:
+        """Start the transfer; `done` is called when it has ended, outside of libcurl's callbacks.
+
+        Raises pycurl.error.
+        """
         self._multi.add_handle(easy)
-        self._running += 1
+        self._running[easy] = done
 
     def remove(self, easy: Any) -> None:
-        """Stop a transfer that has not ended; its connection goes, or with HTTP/2 its stream."""
-        self._multi.remove_handle(easy)
-        self._running -= 1
+        """Stop a transfer if it has not ended; its connection goes, or with HTTP/2 its stream."""
+        if self._running.pop(easy, None) is not None:
+            self._multi.remove_handle(easy)
 
     def opened(self, fd: int) -> None:
         """A transfer has made this socket for its connection."""
@@ -100,7 +102,7 @@ class Multi:
 
     def _act(self, fd: int, event: int) -> None:
         _, running = self._multi.socket_action(fd, event)
-        if running < self._running:
+        if running < len(self._running):
             self._collect()
 
     def _collect(self) -> None:
@@ -108,8 +110,8 @@ class Multi:
         while more:
             more, good, bad = self._multi.info_read()
             for easy in good:
-                self.remove(easy)
-                self._done(easy, None)
+                self._multi.remove_handle(easy)
+                self._running.pop(easy)(None)
             for easy, code, message in bad:
-                self.remove(easy)
-                self._done(easy, pycurl.error(code, message))
+                self._multi.remove_handle(easy)
+                self._running.pop(easy)(pycurl.error(code, message))

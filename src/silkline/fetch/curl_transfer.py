@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
@@ -29,7 +30,7 @@ from silkline.fetch.download import Download
 from silkline.fetch.head import Head, HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
-from silkline.fetch.redirect import location_of
+from silkline.fetch.redirect import REDIRECTS, location_of
 from silkline.protocols import Guard
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -48,93 +49,107 @@ _CONNECTING = (
     pycurl.E_COULDNT_RESOLVE_PROXY,
     E_PROXY,
 )
+_SMALL = 65_536
+"""Bytes of a body up to which it does not matter what length it was said to have."""
+_MAX_PEERS = 4_096
+_HEADER_SIZE, _FIRST_BYTE = pycurl.HEADER_SIZE, pycurl.STARTTRANSFER_TIME
+_NEW_CONNECTIONS, _CONNECTION = pycurl.NUM_CONNECTS, pycurl.CONN_ID
 _REDIRECT_BODY = 65_536
 """Bytes of a redirect's body that keeping its connection is worth."""
+
+
+class Shared:
+    """What all transfers of a client have in common."""
+
+    def __init__(self, options: FetchOptions, guard: Guard | None) -> None:
+        self.options = options
+        self.guard = guard
+        self.reader = HeadReader()
+        self._peers: dict[int, str] = {}
+
+    def peer(self, get: Callable[[int], Any]) -> str:
+        """The address of the other end, which is put together once for a connection."""
+        number = get(_CONNECTION)
+        known = self._peers.get(number)
+        if known is None:
+            if len(self._peers) >= _MAX_PEERS:
+                self._peers.clear()
+            known = self._peers[number] = address_of((get(pycurl.PRIMARY_IP), get(pycurl.PRIMARY_PORT)))
+        return known
 
 
 class Transfer:
     """Collects what libcurl's callbacks bring, within the limits, and makes a Response of it.
 
-    easy: libcurl's handle. started: by time.perf_counter. running: libcurl has it.
+    easy: libcurl's handle. started: by time.perf_counter. ended: libcurl does not have the handle.
     future: ends with the transfer; its result is libcurl's error, or None.
     proxy: URL of the proxy, or "". tunnelled: it answers a CONNECT first.
     unusual: the handle is set for something else than a GET with the usual headers. targeted: it once got a
         request target of its own, which cannot be taken back, so that each request has to set one. waits: it
         shares a connection that is still being made.
-    error: what ended the transfer on our side.
+    error: what ended the transfer on our side. size: bytes of the body so far.
     """
 
-    def __init__(
-        self, easy: Any, multi: Multi, reader: HeadReader, options: FetchOptions, guard: Guard | None
-    ) -> None:
+    future: asyncio.Future[pycurl.error | None]
+    request: Request
+
+    def __init__(self, easy: Any, multi: Multi, shared: Shared) -> None:
         self.easy = easy
-        self.future: asyncio.Future[pycurl.error | None]
         self.started = 0.0
-        self.running = False
-        self.request: Request
-        self.url = ""
-        self.proxy = ""
-        self.tunnelled = False
-        self.unusual = self.targeted = self.waits = False
+        self.tunnelled = self.unusual = self.targeted = self.waits = False
+        self.ended = True
+        self.url = self.proxy = ""
+        self.size = 0
         self.error: SilklineError | None = None
         self.pace: Pace | None = None
         self._multi = multi
-        self._reader = reader
-        self._options = options
-        self._guard = guard
+        self._shared = shared
         self._lines: list[bytes] = []
         self._pieces: list[bytes] = []
         self._head: Head | None = None
-        self._size = 0
-        self._limit = math.inf
+        self._limit: float = 0
         self._redirects = False
         self._download: Download | None = None
         self._sink: Sink | None = None
         self._refusal: FetchError | None = None
-        easy.transfer = self
         easy.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         easy.setopt(pycurl.WRITEFUNCTION, self._write)
         easy.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
 
-    def begin(
-        self,
-        request: Request,
-        url: str,
-        download: Download | None,
-        future: asyncio.Future[pycurl.error | None],
-    ) -> None:
+    def begin(self, request: Request, url: str, download: Download | None) -> None:
         """`url` is about to be fetched, into a file if there is a `download`."""
         self.request = request
-        self._download = download
         self.url = url
-        self.future = future
+        self._download = download
+        self.ended = False
         self.started = perf_counter()
 
-    def end(self) -> None:
-        """Forget the exchange."""
+    def done(self, cause: pycurl.error | None) -> None:
+        """libcurl has ended the transfer, or was told to."""
+        self.ended = True
+        if not self.future.done():
+            self.future.set_result(cause)
+
+    def forget(self) -> None:
+        """Make ready for the next exchange."""
+        self.ended = True
         self._lines.clear()
         self._pieces = []
         self._head = None
-        self._size = 0
+        self.size = 0
         self._redirects = False
         self._download = self._sink = self._refusal = self.error = self.pace = None
 
-    @property
-    def received(self) -> int:
-        """Bytes of the body so far."""
-        return self._size
-
     def head_is_complete(self) -> bool:
-        """Whether the answer's header has come. Sets `error` where what follows is over the limits."""
+        """Whether the answer's header has come. Sets `error` where nothing more should."""
         if self._head is not None:
             return True
         if not self._lines or self._lines[-1].strip():
             return False
-        head = self._head = self._reader.read(self._lines)
+        head = self._head = self._shared.reader.read(self._lines)
         if head is None:
             return False
-        self._redirects = location_of(head.status, head.headers) is not None
-        self._check(head)
+        self._set_limit(head)
         return True
 
     def is_redirect(self) -> bool:
@@ -146,70 +161,71 @@ class Transfer:
 
         Raises a FetchError whose `__cause__` is the original error.
         """
-        complete = self.head_is_complete()
+        self.head_is_complete()
+        head = self._head
         if self.error is not None:
             raise self.error from self.error.__cause__ or cause
-        if cause is not None and not (complete and self._redirects):
+        if cause is not None and not self._redirects:
             raise self._failure(cause) from cause
-        head = self._head
         if head is None:
             raise ProtocolError(f"the answer is not valid HTTP: {self.url[:200]}") from cause
+        get = self.easy.getinfo
+        if get(_HEADER_SIZE) > (limit := self._shared.options.max_headers):
+            raise TooLargeError(f"the headers are over the limit of {limit} bytes")
         if self.proxy and head.status == 407:
             raise ProxyError("the proxy asks for other credentials (status 407)") from cause
-        total = perf_counter() - self.started
         return Response(
             self.request.url,
             head.status,
             head.headers,
             b"" if self._redirects else self._body(head),
             self.request,
-            timings=self._timings(total),
-            http_version=head.version,
-            wire_bytes=self._size,
-            peer=self._peer(),
+            (),
+            self._timings(get(_FIRST_BYTE), perf_counter() - self.started),
+            head.version,
+            self.size,
+            self._shared.peer(get),
         )
 
-    def _check(self, head: Head) -> None:
-        if (size := sum(map(len, self._lines))) > self._options.max_headers:
-            limit = self._options.max_headers
-            self.error = TooLargeError(f"the headers of {size} bytes are over the limit of {limit}")
-        elif head.status == 101:
-            self.error = ProtocolError("the server switched to another protocol without being asked")
-        elif self._redirects:
+    def _set_limit(self, head: Head) -> None:
+        """Of the body, as on the wire."""
+        options = self._shared.options
+        if head.status in REDIRECTS and location_of(head.status, head.headers) is not None:
+            self._redirects = True
             self._limit = _REDIRECT_BODY
-        else:
-            codings = head.values(b"content-encoding")
-            most: float = self._options.max_body
-            if self._download is not None and self._accept(self._download, head, codings):
-                most = math.inf if self._options.max_save is None else self._options.max_save
-            self._limit = most + (_CODING_OVERHEAD if codings else 0)
+            return
+        if head.status == 101:
+            self.error = ProtocolError("the server switched to another protocol without being asked")
+        most: float = options.max_body
+        if self._download is not None and self._accept(self._download, head):
+            most = math.inf if options.max_save is None else options.max_save
+        self._limit = most + _CODING_OVERHEAD if head.codings else most
 
-    def _accept(self, download: Download, head: Head, codings: list[bytes]) -> bool:
+    def _accept(self, download: Download, head: Head) -> bool:
         try:
             if download.accept(head.status, head.headers):
-                self._sink = _decoding(codings, download)
+                self._sink = _decoding(head.codings, download)
         except SilklineError as error:
             self.error = error
         return self._sink is not None
 
     def promises_too_much(self) -> bool:
         """Whether the body will be over the limit by what the header says; then `error` is set."""
-        assert self._head is not None
-        lengths = self._head.values(b"content-length")
-        if not lengths or self._redirects or self.request.method == "HEAD":
+        if self._head is None or self._redirects or self.request.method == "HEAD":
             return False
-        if not lengths[0].isdigit() or int(lengths[0]) <= self._limit:
-            return False
-        self.error = self._too_large()
-        return True
+        length = self._head.first(b"content-length") or b""
+        if length.isdigit() and int(length[:20]) > self._limit:
+            self.error = self._too_large()
+        return self.error is not None
 
     def _too_large(self) -> TooLargeError:
-        most = self._options.max_body if self._sink is None else self._options.max_save
+        options = self._shared.options
+        most = options.max_body if self._sink is None else options.max_save
         return TooLargeError(f"the body is over the limit of {most} bytes")
 
     def _failure(self, cause: pycurl.error) -> FetchError:
         if cause.args[0] == pycurl.E_OPERATION_TIMEDOUT:
-            within = f"within {self._options.connect_timeout:g} s: {self.url[:200]}"
+            within = f"within {self._shared.options.connect_timeout:g} s: {self.url[:200]}"
             if self.proxy:
                 return ProxyError(f"no connection through the proxy {within}", refused=True)
             return FetchTimeout(f"no connection {within}", self._phase())
@@ -246,41 +262,36 @@ class Transfer:
         pieces = self._pieces
         if not pieces:
             return b""
-        codings = head.values(b"content-encoding")
-        if not codings:
+        if not head.codings:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        body = Body(self._options.max_body)
-        sink = _decoding(codings, body)
+        body = Body(self._shared.options.max_body)
+        sink = _decoding(head.codings, body)
         for piece in pieces:
             sink.write(piece)
         sink.finish()
         return body.join()
 
-    def _timings(self, total: float) -> Timings:
+    def _timings(self, first_byte: float, total: float) -> Timings:
         get = self.easy.getinfo
-        first_byte = get(pycurl.STARTTRANSFER_TIME)
-        if not get(pycurl.NUM_CONNECTS):
+        if not get(_NEW_CONNECTIONS):
             return Timings(first_byte, total)
         dns, connect, tls = get(pycurl.NAMELOOKUP_TIME), get(pycurl.CONNECT_TIME), get(pycurl.APPCONNECT_TIME)
         return Timings(
             first_byte, total, dns, max(0.0, connect - dns), max(0.0, tls - connect) if tls else 0.0
         )
 
-    def _peer(self) -> str:
-        get = self.easy.getinfo
-        return address_of((get(pycurl.PRIMARY_IP), get(pycurl.PRIMARY_PORT)))
-
     # Called by libcurl, which would print an exception and lose it: so what goes wrong is kept in `error`.
 
     def _write(self, data: bytes) -> int | None:
-        if self._head is None:
-            usable = self.head_is_complete() and self.error is None and not self.promises_too_much()
-            if not usable:
-                return 0
-        self._size += len(data)
-        if self._size > self._limit:
+        if self._head is None and (not self.head_is_complete() or self.error is not None):
+            return 0
+        before = self.size
+        self.size = size = before + len(data)
+        if size > self._limit:
             if not self._redirects:
                 self.error = self._too_large()
+            return 0
+        if size > _SMALL >= before and self.promises_too_much():
             return 0
         if self._sink is not None:
             try:
@@ -294,8 +305,8 @@ class Transfer:
 
     def _open_socket(self, purpose: int, address: Any) -> int:
         try:
-            if self._guard is not None and not self.proxy:
-                self._guard(_host_of(self.url), address.addr[0], address.addr[1])
+            if self._shared.guard is not None and not self.proxy:
+                self._shared.guard(_host_of(self.url), address.addr[0], address.addr[1])
             opened = socket.socket(address.family, address.socktype, address.protocol)
         except BlockedError as error:
             self._refusal = error
@@ -308,7 +319,7 @@ class Transfer:
         return opened.detach()
 
 
-def _decoding(codings: list[bytes], body: Sink) -> Sink:
+def _decoding(codings: Sequence[bytes], body: Sink) -> Sink:
     return decoding(b", ".join(codings).decode("latin-1"), body)
 
 

@@ -9,19 +9,24 @@ T = TypeVar("T")
 
 _MAX_REMEMBERED = 4_096
 _MAX_LINE = 256
+_OF_THE_PAGE = frozenset({b"content-length", b"etag", b"last-modified", b"location", b"set-cookie"})
+"""Fields whose lines are hardly ever the same twice."""
 
 
 class Head(NamedTuple):
-    """The final response's status line and header fields; those of interim ones (1xx) are left out."""
+    """The final response's status line and header fields; those of interim ones (1xx) are left out.
+
+    codings: the values of Content-Encoding, which are among the fields too.
+    """
 
     status: int
     version: str
     headers: tuple[tuple[bytes, bytes], ...]
+    codings: Sequence[bytes] = ()
 
-    def values(self, name: bytes) -> list[bytes]:
-        """Of all fields with that name, which is given in lower case."""
-        size = len(name)
-        return [value for key, value in self.headers if len(key) == size and key.lower() == name]
+    def first(self, name: bytes) -> bytes | None:
+        """The value of the first field with that name, which is given in lower case."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
 
 
 class HeadReader:
@@ -41,14 +46,17 @@ class HeadReader:
             status = self._status.get(line) or self._read_status(line)
             if status is None:
                 return None
-            headers = self._read_fields(rest)
+            codings: list[bytes] = []
+            headers = self._read_fields(rest, codings)
             if headers is None:
                 return None
             if status[0] >= 200 or status[0] == 101:
-                return Head(*status, headers)
+                return Head(status[0], status[1], headers, codings)
         return None
 
-    def _read_fields(self, rest: Iterator[bytes]) -> tuple[tuple[bytes, bytes], ...] | None:
+    def _read_fields(
+        self, rest: Iterator[bytes], codings: list[bytes]
+    ) -> tuple[tuple[bytes, bytes], ...] | None:
         fields: list[tuple[bytes, bytes]] = []
         known = self._fields.get
         for line in rest:
@@ -56,7 +64,7 @@ class HeadReader:
             if field is None:
                 if not line.rstrip(b"\r\n"):
                     return tuple(fields)
-                field = self._read_field(line)
+                field = self._read_field(line, codings)
             fields.append(field)
         return None
 
@@ -69,10 +77,14 @@ class HeadReader:
         _remember(self._status, line, found)
         return found
 
-    def _read_field(self, line: bytes) -> tuple[bytes, bytes]:
+    def _read_field(self, line: bytes, codings: list[bytes]) -> tuple[bytes, bytes]:
         name, _, value = line.partition(b":")
         field = (name.rstrip(b" \t"), value.strip(b" \t\r\n"))
-        _remember(self._fields, line, field)
+        kind = field[0].lower()
+        if kind == b"content-encoding":
+            codings.append(field[1])  # and not remembered, so that it is seen here each time
+        elif kind not in _OF_THE_PAGE:
+            _remember(self._fields, line, field)
         return field
 
 
