@@ -150,8 +150,18 @@ def refuse_foreign_file(path: Path) -> None:
         database = Database(path)
         try:
             _refuse_foreign(database)
+        except FrontierError as error:
+            # Even its schema may be damaged; the first bytes still tell whose it is.
+            if primary_code(error.__cause__) != sqlite3.SQLITE_CORRUPT or not _is_marked(path):
+                raise
         finally:
             database.close()
+
+
+def _is_marked(path: Path) -> bool:
+    """Whether the header has our application_id (SQLite's file format, section 1.3.19)."""
+    with path.open("rb") as file:
+        return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def _refuse_foreign(database: Database) -> None:
