@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from silkline.cli import crawl, dead, demo, export, fetch, proxies, run, seed, status
+from silkline.cli import (
+    config,
+    crawl,
+    dead,
+    demo,
+    explain,
+    export,
+    fetch,
+    proxies,
+    purge,
+    run,
+    seed,
+    status,
+    work,
+)
 from silkline.version import __version__
 
 
@@ -33,12 +47,16 @@ def application() -> typer.Typer:
     app.command(epilog=crawl.EXAMPLES)(crawl.crawl)
     app.command(epilog=run.EXAMPLES)(run.run)
     app.command(epilog=seed.EXAMPLES)(seed.seed)
+    app.command(epilog=work.EXAMPLES)(work.work)
     app.command(epilog=fetch.EXAMPLES)(fetch.fetch)
     app.command(epilog=demo.EXAMPLES)(demo.demo)
     app.command(epilog=status.EXAMPLES)(status.status)
     app.command(epilog=export.EXAMPLES)(export.export)
+    app.command(epilog=explain.EXAMPLES)(explain.explain)
     app.add_typer(dead.application())
     app.add_typer(proxies.application(), name="proxies")
+    app.add_typer(config.application())
+    app.command(epilog=purge.EXAMPLES)(purge.purge)
     return app
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import typer
 from typer import Option, echo
 
 from silkline import protocols
-from silkline.cli.options import Config, with_debug
+from silkline.cli.consent import Yes, agreed
+from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
@@ -25,11 +26,10 @@ EXAMPLES = """\
 
   silkline dead list --job shop --cause http_503
   silkline dead resend --job shop --host shop.example
+  silkline dead export --job shop -o dead.jsonl
 """
 CHOICE = "Which ones"
 
-Job = Annotated[str | None, Option(metavar="NAME", help="The job. Not needed where there is only one.")]
-Frontier = Annotated[str | None, Option(metavar="URL", help="Its frontier, if it is not .silkline/JOB.db.")]
 Cause = Annotated[
     str | None, Option(metavar="CAUSE", help="Only those with this cause.", rich_help_panel=CHOICE)
 ]
@@ -57,13 +57,14 @@ def application() -> typer.Typer:
     app.command()(stats)
     app.command()(resend)
     app.command()(drop)
+    app.command()(export)
     return app
 
 
 @with_debug
 def list_letters(
-    job: Job = None,
-    frontier: Frontier = None,
+    job: JobName = None,
+    frontier: FrontierUrl = None,
     cause: Cause = None,
     host: Host = None,
     limit: Limit = 100,
@@ -99,7 +100,9 @@ def list_letters(
 
 
 @with_debug
-def stats(job: Job = None, frontier: Frontier = None, as_json: AsJson = False, config: Config = None) -> int:
+def stats(
+    job: JobName = None, frontier: FrontierUrl = None, as_json: AsJson = False, config: Config = None
+) -> int:
     """Count dead letters by cause."""
     causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_causes())
     ordered = dict(figures.causes(causes))
@@ -113,8 +116,8 @@ def stats(job: Job = None, frontier: Frontier = None, as_json: AsJson = False, c
 
 @with_debug
 def resend(
-    job: Job = None,
-    frontier: Frontier = None,
+    job: JobName = None,
+    frontier: FrontierUrl = None,
     cause: Cause = None,
     host: Host = None,
     limit: LimitOrAll = None,
@@ -133,17 +136,17 @@ def resend(
 
 @with_debug
 def drop(
-    job: Job = None,
-    frontier: Frontier = None,
+    job: JobName = None,
+    frontier: FrontierUrl = None,
     cause: Cause = None,
     host: Host = None,
     limit: LimitOrAll = None,
-    yes: Annotated[bool, Option("--yes", "-y", metavar=" ", help="Do not ask.")] = False,
+    yes: Yes = False,
     config: Config = None,
 ) -> int:
     """Forget dead letters for good; their URLs count as done."""
     store = one_store(job, frontier, config)
-    if not (yes or _agreed(f"Forget these dead letters of {store.job} for good?")):
+    if not (yes or agreed(f"Forget these dead letters of {store.job} for good?")):
         return 0
     number = _each_host(
         store, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
@@ -152,17 +155,43 @@ def drop(
     return 0
 
 
-def _agreed(question: str) -> bool:
-    """Raises ConfigError where there is nobody to ask, or no answer."""
-    unanswered = ConfigError("what is dropped is gone for good, and nobody was there to ask: add --yes")
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise unanswered
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort as error:
-        if isinstance(error.__context__, EOFError):
-            raise unanswered from error
-        raise
+@with_debug
+def export(
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    cause: Cause = None,
+    host: Host = None,
+    limit: LimitOrAll = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+    ] = None,
+    config: Config = None,
+) -> int:
+    """Write dead letters as JSON tasks, a line each, the newest first: with their cause, error, deliveries,
+    worker and time (Unix seconds). They stay where they are."""
+
+    async def read(opened: protocols.Frontier) -> list[DeadLetter]:
+        most = sum((await opened.dead_causes()).values()) if limit is None else limit
+        found = [await opened.dead_letters(cause=cause, host=key, limit=most) for key in _keys(host)]
+        return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:most]
+
+    letters = with_frontier(one_store(job, frontier, config), read)
+    lines = b"".join(msgspec.json.encode(_task(letter)) + b"\n" for letter in letters)
+    if output is None:
+        echo(lines, nl=False)
+    else:
+        try:
+            output.write_bytes(lines)
+        except OSError as error:
+            raise ConfigError(f"{output}: cannot be written: {error.strerror}") from error
+        echo(f"{len(letters):,} written to {output}", err=True)
+    return 0
+
+
+def _task(letter: DeadLetter) -> dict[str, Any]:
+    """As `JOB:task:dead` has it on a server: the task, and what became of it."""
+    told = {name: getattr(letter, name) for name in ("cause", "error", "deliveries", "worker", "at")}
+    return {**msgspec.to_builtins(letter.request), **told}
 
 
 Verb = Callable[[protocols.Frontier, str | None, int | None], Awaitable[int]]

@@ -44,9 +44,12 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
 
 
-def declared_crawler(declaration: Declaration) -> Crawler:
-    """The crawler with the one handler that was described. Raises ConfigError for what cannot work."""
-    crawler = Crawler(definition=definition_of(declaration))
+def declared_crawler(declaration: Declaration, *, defines_job: bool = True) -> Crawler:
+    """The crawler with the one handler that was described. Raises ConfigError for what cannot work.
+
+    defines_job: what is described is what the job is; not so for one of many workers.
+    """
+    crawler = Crawler(definition=definition_of(declaration) if defines_job else "")
     crawler.handler(_handler(declaration))
     return crawler
 

@@ -35,6 +35,12 @@ def crawler_from(path: Path, name: str | None = None) -> Crawler:
     return next(iter(crawlers.values()))
 
 
+def crawler_named(spider: str, name: str | None = None) -> tuple[str, Crawler]:
+    """The file and the Crawler of FILE or FILE:NAME. Raises ConfigError as `crawler_from` does."""
+    path, _, variable = (spider, "", "") if Path(spider).exists() else spider.partition(":")
+    return path, crawler_from(Path(path), name or variable or None)
+
+
 def _import(path: Path) -> ModuleType:
     if path.is_dir():
         raise ConfigError(f"{path} is a directory, not a Python file")

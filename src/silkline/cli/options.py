@@ -100,6 +100,11 @@ SETTINGS: dict[str, Any] = {
 }
 """By setting. All give text, or None where the option is not used: `resolve` converts and checks."""
 
+JobName = Annotated[str | None, Option(metavar="NAME", help="The job. Not needed where there is only one.")]
+FrontierUrl = Annotated[
+    str | None,
+    Option(metavar="URL", help="Its frontier, such as redis://HOST:PORT/DB, if it is not .silkline/JOB.db."),
+]
 Config = Annotated[
     Path | None,
     Option(metavar="FILE", help="Read settings from here. \\[default: silkline.toml]", rich_help_panel=SETUP),

@@ -61,13 +61,12 @@ def run(
     a job that was begun goes on. Where neither names an output, the items are
     kept beside the job, and the first ones are shown.
     """
-    from silkline.cli.load import crawler_from
+    from silkline.cli.load import crawler_named
     from silkline.cli.show import conduct, settings_table, warn
     from silkline.cli.store import begun, with_job_of_frontier
 
-    path, _, variable = (spider, "", "") if Path(spider).exists() else spider.partition(":")
-    crawler = crawler_from(Path(path), name or variable or None)
-    resolved = resolve(given, os.environ, config=config, spider=_changed(crawler.settings), spider_name=path)
+    path, crawler = crawler_named(spider, name)
+    resolved = resolve(given, os.environ, config=config, spider=changed(crawler.settings), spider_name=path)
     resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
     preview = None
@@ -85,7 +84,7 @@ def run(
     return conduct(crawler, seeds, resolved.settings, preview=preview)
 
 
-def _changed(settings: Settings) -> dict[str, Any]:
+def changed(settings: Settings) -> dict[str, Any]:
     """What the spider's file sets: the rest are the defaults."""
     defaults = Settings()
     return {name: value for name in FIELDS if (value := getattr(settings, name)) != getattr(defaults, name)}

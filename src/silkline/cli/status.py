@@ -1,23 +1,32 @@
-"""`silkline status`: how far a job is."""
+"""`silkline status`: how far a job is, and who is at it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import msgspec
 from typer import Option, echo
 
-from silkline.cli.options import Config, with_debug
-from silkline.cli.store import stores, with_frontier
+from silkline.cli.options import Config, FrontierUrl, with_debug
+from silkline.cli.store import Store, one_store, stores, with_frontier
+from silkline.observe import standing as shown
+from silkline.observe.standing import Pace, Standing
 from silkline.outcome import Stats
+from silkline.protocols import Frontier
 
 EXAMPLES = """\
 [bold]Examples[/bold]
 
   silkline status
+  silkline status --job shop --frontier redis://10.0.0.5:6379/0 --watch
   silkline status --job shop --json
 """
+
+PERIOD = 2.0
+"""Seconds between two looks of `--watch`."""
 
 
 @with_debug
@@ -25,28 +34,66 @@ def status(
     job: Annotated[
         str | None, Option(metavar="NAME", help="The job. Without it, all in the working directory.")
     ] = None,
-    frontier: Annotated[
-        str | None, Option(metavar="URL", help="Its frontier, if it is not .silkline/JOB.db.")
-    ] = None,
-    as_json: Annotated[bool, Option("--json", metavar=" ", help="Print JSON, a line for each job.")] = False,
+    frontier: FrontierUrl = None,
+    hosts: Annotated[int, Option(metavar="N", min=0, help="Show so many hosts at most.")] = 10,
+    watch: Annotated[
+        bool,
+        Option(
+            "--watch", metavar=" ", help="Look again every 2 s, until the job is complete and left alone."
+        ),
+    ] = False,
+    as_json: Annotated[bool, Option("--json", metavar=" ", help="Print JSON, a line for each look.")] = False,
     config: Config = None,
 ) -> int:
-    """Show how many requests of a job are waiting, delayed, leased, done and dead."""
-    found = [
-        (store.job, with_frontier(store, lambda opened: opened.stats()))
-        for store in stores(job, frontier, config)
-    ]
+    """Show how far a job is, how fast it goes, and its workers and hosts."""
+    if watch:
+        _watch(one_store(job, frontier, config), hosts, as_json=as_json)
+        return 0
+    found = [_look(store, hosts) for store in stores(job, frontier, config)]
     if as_json:
-        for name, stats in found:
-            echo(msgspec.json.encode({"job": name, **msgspec.structs.asdict(stats)}))
+        for standing in found:
+            echo(shown.as_json(standing))
     elif len(found) == 1:
-        [(name, stats)] = found
-        echo(name)
-        for place, number in msgspec.structs.asdict(stats).items():
-            echo(f"{number:>11,}  {place}")
+        echo("\n".join(shown.lines(found[0])))
     else:
-        _list(found)
+        _list([(standing.job, standing.overview.stats) for standing in found])
     return 0
+
+
+def _look(store: Store, hosts: int) -> Standing:
+    overview = with_frontier(store, lambda opened: opened.overview(hosts))
+    return Pace(store.job).standing(overview, 0.0)
+
+
+def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
+    import asyncio
+    import time
+
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    pace = Pace(store.job)
+    console = Console()
+    live = None if as_json or not console.is_terminal else Live(console=console, auto_refresh=False)
+
+    def show(standing: Standing) -> None:
+        if live is not None:
+            live.update(Text("\n".join(shown.lines(standing))), refresh=True)
+        else:
+            echo(shown.as_json(standing) if as_json else shown.line(standing))
+            sys.stdout.flush()
+
+    async def look_on(opened: Frontier) -> None:
+        while True:
+            standing = pace.standing(await opened.overview(hosts), time.monotonic())
+            show(standing)
+            if standing.complete:
+                return
+            await asyncio.sleep(PERIOD)
+
+    with live or nullcontext():
+        with_frontier(store, look_on)
 
 
 def _list(found: Sequence[tuple[str, Stats]]) -> None:

@@ -67,6 +67,20 @@ def one_store(job: str | None, frontier: str | None, config: Path | None) -> Sto
     return found[0]
 
 
+def store_to_remove(job: str | None, frontier: str | None, config: Path | None) -> Store:
+    """The same for a job that need not be readable: a damaged file, or no more than tasks in an inbox."""
+    from silkline.frontier.open import on_server
+
+    resolved = resolve(
+        {"job": job, "frontier": frontier}, os.environ, config=config, names=("job", "frontier")
+    )
+    settings = resolved.settings
+    named = resolved.origins["job"] != DEFAULT or on_server(settings.frontier)
+    if named and begun(settings):
+        return Store(settings.frontier_url, FrontierOptions(job=settings.job))
+    return one_store(job, frontier, config)
+
+
 def with_job_of_frontier(resolved: Resolved) -> Resolved:
     """Where a file is named and no job, the job is the one that it keeps, unless it is to start over."""
     from silkline.frontier.open import on_server, options_in

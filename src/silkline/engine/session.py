@@ -143,7 +143,9 @@ class Session:
             return reason
         stats = await frontier.stats()
         if not stats.done and not stats.dead:
-            raise ConfigError("nothing to crawl: give a URL, such as https://example.com/")
+            raise ConfigError(
+                f"job {self._plan.settings.job!r} has nothing to crawl: give a URL, such as https://example.com/"
+            )
         return ALREADY_FINISHED
 
     async def _parts(self, frontier: Frontier) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,147 @@
+"""How a job stands, for its operator: what `silkline status` shows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from silkline.observe import figures
+from silkline.outcome import HostState, Overview, Stats, WorkerState
+
+LIVING = 10.0
+"""Seconds since its last heartbeat for which a worker counts as living: it beats every two seconds."""
+
+WINDOW = 20.0
+"""Seconds over which a rate is taken."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """An overview with what follows from it.
+
+    rate: requests done or dead a second; None where it is not known.
+    eta: seconds until what is open now is through at that rate; new links make it later.
+    """
+
+    job: str
+    overview: Overview
+    rate: float | None = None
+    eta: float | None = None
+
+    @property
+    def living(self) -> tuple[WorkerState, ...]:
+        return tuple(worker for worker in self.overview.workers if worker.seen < LIVING)
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is left to do, and nobody is there to do it."""
+        return not self.overview.stats.open and not self.living
+
+
+class Pace:
+    """Overviews of one job in a row, from which its rate is taken: by what got done between them. Of the
+    first one it is what the workers say of themselves."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def standing(self, overview: Overview, at: float) -> Standing:
+        """`at`: seconds of a clock that never goes back."""
+        stats = overview.stats
+        self._samples.append((at, stats.done + stats.dead))
+        while len(self._samples) > 2 and self._samples[1][0] <= at - WINDOW:
+            self._samples.popleft()
+        plain = Standing(self._job, overview)
+        (since, before), (now, settled) = self._samples[0], self._samples[-1]
+        if now > since:
+            rate: float | None = max(0, settled - before) / (now - since)
+        else:
+            rate = sum(worker.beat.rate for worker in plain.living) if plain.living else None
+        return Standing(self._job, overview, rate, stats.open / rate if rate and stats.open else None)
+
+
+def lines(standing: Standing) -> Iterator[str]:
+    """As plain text."""
+    overview = standing.overview
+    yield figures.one_line(standing.job) + (" (paused)" if _is_paused(overview) else "")
+    for place, number in msgspec.structs.asdict(overview.stats).items():
+        since = overview.oldest_lease if place == "leased" else None
+        yield f"{number:>11,}  {place}" + ("" if since is None else f", the oldest for {_short(since)}")
+    if standing.rate is not None:
+        yield f"{figures.rate(standing.rate):>11}  done or dead"
+    if standing.eta is not None:
+        yield f"{figures.elapsed(standing.eta):>11}  until what is known is through"
+    yield from _workers(overview.workers)
+    yield from _hosts(overview)
+    if overview.live:
+        told = (f"{figures.one_line(name)}={figures.one_line(text)}" for name, text in overview.live.items())
+        yield f"live settings: {', '.join(told)}"
+    yield from (figures.one_line(note) for note in overview.notes)
+
+
+def line(standing: Standing) -> str:
+    """As one line, for a log or a pipe."""
+    overview, count = standing.overview, figures.count
+    parts = [f"{count(number)} {place}" for place, number in msgspec.structs.asdict(overview.stats).items()]
+    parts.append(f"{len(standing.living)} workers")
+    if standing.rate is not None:
+        parts.append(figures.rate(standing.rate))
+    if standing.eta is not None:
+        parts.append(f"ETA {figures.elapsed(standing.eta)}")
+    paused = " (paused)" if _is_paused(overview) else ""
+    return f"{figures.one_line(standing.job)}{paused}: {', '.join(parts)}"
+
+
+def as_json(standing: Standing) -> bytes:
+    """For programs: the sizes at the top, the rest beside them."""
+    overview = msgspec.structs.asdict(standing.overview)
+    stats: Stats = overview.pop("stats")
+    fields: dict[str, Any] = {"job": standing.job, **msgspec.structs.asdict(stats)}
+    return msgspec.json.encode(fields | {"rate": standing.rate, "eta": standing.eta} | overview)
+
+
+def _workers(workers: tuple[WorkerState, ...]) -> Iterator[str]:
+    if not workers:
+        return
+    yield f"workers: {len(workers)}"
+    for worker in workers:
+        beat, count = worker.beat, figures.count
+        doing = "paused" if beat.paused else f"{figures.rate(beat.rate)}"
+        gone = "" if worker.seen < LIVING else f", last heard of {_short(worker.seen)} ago"
+        yield (
+            f"  {figures.one_line(worker.id)}  {doing}, {count(beat.pages)} pages, {count(beat.items)} items,"
+            f" {beat.in_flight} in flight, {beat.ready} ready{gone}"
+        )
+
+
+def _hosts(overview: Overview) -> Iterator[str]:
+    if not overview.hosts:
+        return
+    more = overview.host_count - len(overview.hosts)
+    yield f"hosts: {figures.count(overview.host_count)}" + (", the busiest:" if more > 0 else "")
+    for host in overview.hosts:
+        yield f"  {figures.one_line(host.key)}  " + ", ".join(_of_host(host))
+
+
+def _of_host(host: HostState) -> Iterator[str]:
+    yield f"{figures.count(host.waiting)} waiting"
+    yield f"{host.leased} leased"
+    if host.blocked_for:
+        yield f"blocked for {_short(host.blocked_for)}"
+    elif host.due_in:
+        yield f"next in {_short(host.due_in)}"
+    if host.delay is not None:
+        yield f"delay {host.delay:g} s"
+    if host.cap is not None:
+        yield f"at most {host.cap} at once"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else figures.elapsed(seconds)
+
+
+def _is_paused(overview: Overview) -> bool:
+    return overview.live.get("paused", "").strip().lower() in ("true", "yes", "on", "1")
