@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -58,9 +59,10 @@ class Crawl:
 async def operated(url: str, **settings: Any) -> AsyncIterator[Crawl]:
     """`settings` are the crawler's; its handler follows nothing."""
     options = {name: settings[name] for name in ("per_host", "delay", "lease_seconds") if name in settings}
-    crawler = Crawler("job", frontier=url, quiet=True, **settings)
+    job = f"job-{secrets.token_hex(4)}"
+    crawler = Crawler(job, frontier=url, quiet=True, **settings)
     crawler.handler(lambda page: None)
-    frontier = frontier_from(url, FrontierOptions(job="job", **options))
+    frontier = frontier_from(url, FrontierOptions(job=job, **options))
     await frontier.open()
     crawl = Crawl(crawler, frontier)
     try:
