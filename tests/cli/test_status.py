@@ -68,7 +68,7 @@ def test_a_spider_without_a_name_goes_on_with_the_job_of_the_frontier(
     done = inside("run", "spider.py", "--frontier", "sqlite:///x.db")
     assert done.returncode == 0, done.stderr
     assert inside("status", "--frontier", "sqlite:///x.db", "--json").stdout.startswith(
-        '{"job":"second","waiting":0,"delayed":0,"leased":0,"done":6,"dead":1,"inbox":0}'
+        '{"job":"second","waiting":0,"delayed":0,"leased":0,"done":6,"dead":1,"inbox":0,'
     )
     spider.write_text(
         "import silkline\ncrawler = silkline.Crawler('other')\ncrawler.handler(lambda page: [])\n"
