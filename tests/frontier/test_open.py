@@ -77,8 +77,8 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
 class TestOnAServer:
     async def test_a_job_is_looked_up_by_its_name_and_removed_alone(self) -> None:
         url = servers.valkey_url()
-        for job, delay in (("open-one", 1.5), ("open-two", 0.0)):
-            frontier = frontier_from(url, FrontierOptions(job=job, delay=delay))
+        for job, delay, ceiling in (("open-one", 1.5, 7), ("open-two", 0.0, None)):
+            frontier = frontier_from(url, FrontierOptions(job=job, delay=delay, ceiling=ceiling))
             assert not begun(url, job)
             await frontier.open()
             await frontier.add(pages("a", 3))
@@ -88,7 +88,10 @@ class TestOnAServer:
         assert outputs_in(url, "open-one") == {"/open-one.csv"}
         kept = options_in(url, "open-one")
         assert kept is not None
-        assert (kept.job, kept.delay) == ("open-one", 1.5)
+        assert (kept.job, kept.delay, kept.ceiling) == ("open-one", 1.5, 7)
+        kept = options_in(url, "open-two")
+        assert kept is not None
+        assert (kept.delay, kept.ceiling) == (0.0, None)
         remove_store(url, "open-one")
         assert (begun(url, "open-one"), options_in(url, "open-one")) == (False, None)
         assert outputs_in(url, "open-two") == {"/open-two.csv"}

@@ -59,11 +59,12 @@ def options_in(url: str, job: str) -> FrontierOptions | None:
         meta = text_of(client.hgetall(_home(url, job) + "meta"))
     if not meta:
         return None
-    per_host, delay, *_ = meta.get("limits", "8 0").split()
+    per_host, delay, ceiling = (*meta.get("limits", "8 0").split(), "None")[:3]
     return FrontierOptions(
         job=job,
         per_host=int(per_host),
         delay=float(delay),
+        ceiling=None if ceiling == "None" else int(ceiling),
         partitions=int(meta["partitions"]),
         dedup=meta["dedup"],  # type: ignore[arg-type]
         bloom_capacity=int(meta["bloom_capacity"]),
