@@ -167,10 +167,20 @@ def _is_marked(path: Path) -> bool:
 def _refuse_foreign(database: Database) -> None:
     """Raise JobError unless it is a frontier that this version can read, or empty. Changes nothing."""
     # One statement, so one snapshot: another worker may be creating the schema at this moment.
-    application, version, tables = database.row(
-        "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema) "
-        "FROM pragma_application_id AS a, pragma_user_version AS v"
-    )
+    try:
+        application, version, tables = database.row(
+            "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema) "
+            "FROM pragma_application_id AS a, pragma_user_version AS v"
+        )
+    except FrontierError as error:
+        if primary_code(error.__cause__) != sqlite3.SQLITE_CORRUPT:
+            raise
+        # The schema is beyond reading; the header may still tell whose file it is.
+        (application,), (version,) = (
+            database.row("PRAGMA application_id"),
+            database.row("PRAGMA user_version"),
+        )
+        tables = 1
     if application != APPLICATION_ID and (application or version or tables):
         raise JobError(_foreign(database.path))
     if version > SCHEMA_VERSION:
