@@ -53,7 +53,7 @@ def test_only_the_first_items_of_a_long_file_are_read(
 ) -> None:
     path = tmp_path / "items.jsonl"
     path.write_text("".join(f'{{"n": "item {n}"}}\n' for n in range(PREVIEW_ROWS)) + '{"n": "la')
-    print_items(path)
+    print_items([str(path)])
     out = capsys.readouterr().out
     assert "the first items" in out
     assert out.count("item ") == PREVIEW_ROWS
@@ -63,7 +63,7 @@ def test_only_the_first_items_of_a_long_file_are_read(
 def test_no_items_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None) -> None:
     if text is not None:
         (tmp_path / "items.jsonl").write_text(text)
-    print_items(tmp_path / "items.jsonl")
+    print_items([str(tmp_path / "items.jsonl")])
     assert capsys.readouterr().out == ""
 
 
