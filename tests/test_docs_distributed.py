@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
 import shlex
 import sqlite3
@@ -23,6 +25,7 @@ from silkline.seeds.mysql import FLAGS, NUMBERS, TEXTS
 from silkline.seeds.rows import EXTRA, REQUEST_COLUMNS
 from silkline.sinks.outputfile import TAIL
 from tests.documents import ROOT, section, snippet, text_of
+from tests.servers import free_port
 from tests.stored import waiting_in
 
 DISTRIBUTED = "docs/distributed.md"
@@ -136,3 +139,23 @@ def test_the_parts_are_joined_as_shown(tmp_path: Path) -> None:
     (part,) = tmp_path.glob("out.*.jsonl")
     assert (tmp_path / "all.jsonl").read_bytes() == part.read_bytes()
     assert f"last {TAIL} bytes" in section(DISTRIBUTED, "Outputs and export")
+
+
+def test_two_workers_do_what_the_readme_says(tmp_path: Path) -> None:
+    script = snippet("README.md", "several-machines")
+    for port in ("7001", "7002"):
+        script = script.replace(port, str(free_port()))
+    # Job numbers (%1) are an interactive shell's.
+    run = subprocess.run(
+        ["bash", "-m", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert len(rows) == 288
+    assert len({tuple(row.values()) for row in rows}) == 288
+    assert "199  done" in run.stdout
