@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -47,6 +48,9 @@ PASSING = (
 )
 """First words of error replies that time or an operator mends; the command had no effect."""
 
+_IN_SCRIPT = re.compile(r"(?:ERR )?Error running script \(call to \w+\): (?:@\w+: ?\d+: )*-?")
+"""What Redis before version 7 puts in front of an error of a script."""
+
 Say = Callable[[str], None]
 
 
@@ -71,9 +75,10 @@ def script(name: str) -> Script:
 
 def address_of(url: str) -> str:
     """How a frontier's URL is shown: without user, password and options."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    scheme, _, rest = url.partition("://")
+    # A password may hold a slash that should have been escaped: the last @ ends it.
+    parts = urlsplit(f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}")
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
 
 
 def client_of(url: str, *, asynchronous: bool = True) -> Any:
@@ -97,8 +102,12 @@ def client_of(url: str, *, asynchronous: bool = True) -> Any:
         if parts.scheme.endswith("+sentinel"):
             return _through_sentinel(url, module, options)
         return module.Redis.from_url(url, **options)
-    except (ValueError, exceptions.RedisError) as error:
-        raise ConfigError(f"{redacted(url)!r} is no address of a Redis: {error}") from error
+    except (ValueError, exceptions.RedisError):
+        # What the parser says may quote a part of a password: one with a character that ends an address.
+        raise ConfigError(
+            f"{redacted(url)!r} is no address of a Redis: check its port and its options; "
+            "in a password write / ? # as %2F %3F %23"
+        ) from None
 
 
 def _through_sentinel(url: str, module: Any, options: dict[str, Any]) -> Any:
@@ -203,7 +212,7 @@ class RedisLink:
                 if self._away_since is None and tries:
                     self._away_since = monotonic()
                     self.say(f"Redis at {address_of(self.url)} is away ({reason}); waiting for it")
-                await asyncio.sleep(min(MAX_PAUSE, 0.05 * 2**tries) * (0.5 + random.random()))
+                await asyncio.sleep(min(MAX_PAUSE, 0.05 * 2.0 ** min(tries, 10)) * (0.5 + random.random()))
                 tries += 1
                 self.resent += 1
             else:
@@ -232,7 +241,7 @@ async def heedful(send: Callable[[], Any]) -> Any:
 
 def passing(error: Exception, address: str) -> str:
     """Why to try again, in a few words. Raises what it is if trying again does not help."""
-    text = " ".join(str(error).split())[:200]
+    text = _IN_SCRIPT.sub("", " ".join(str(error).split()), count=1)[:200]
     if isinstance(error, (exceptions.AuthenticationError, exceptions.NoPermissionError)):
         raise ConfigError(f"Redis at {address} refuses the user or the password: {text}") from error
     if text.startswith(("WRONGPASS", "NOAUTH", "NOPERM")):
