@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ import redis
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.frontier import redis as redis_frontier
 from silkline.frontier import redis_link
 from silkline.frontier.redis import RedisFrontier
 from silkline.frontier.redis_lookup import exists, options_in, outputs_in, remove
@@ -25,6 +27,8 @@ from tests import servers
 from tests.frontier.conftest import dead, done, pages, retry, urls
 from tests.proxy import CuttingProxy
 from tests.servers import RedisServer
+
+BEAT = Heartbeat("h", 1, 0.0)
 
 
 @pytest.fixture
@@ -144,6 +148,67 @@ class TestLostReplies:
                 ("http://a/0", 1),
                 ("http://a/1", 1),
             ]
+
+    async def test_leases_of_one_partition_are_given_back_whatever_the_others_answer(self, job: str) -> None:
+        hosts = [f"host{n}" for n in range(12)]
+        async with through_proxy(job, partitions=2) as (proxy, frontier):
+            await frontier.add([page for host in hosts for page in pages(host, 1)])
+            proxy.cut_reply = _first_that_says(b"http://host")
+            leases = list((await frontier.lease(3)).leases)
+            assert proxy.cuts == 1
+            while len(leases) < 12:
+                more = (await frontier.lease(12)).leases
+                assert more
+                leases += more
+            assert {lease.deliveries for lease in leases} == {1}
+
+    async def test_a_commit_is_answered_to_a_worker_that_was_cut_off_and_forgotten(
+        self, job: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(redis_frontier, "FORGET", 0.0)
+        cut_off = asyncio.Event()
+
+        def cut(data: bytes) -> bool:
+            if b"$2\r\nok" in data:
+                cut_off.set()
+            return cut_off.is_set()
+
+        async with through_proxy(job) as (proxy, frontier), opened(job) as other:
+            await frontier.heartbeat(BEAT)
+            await frontier.add(pages("a", 1))
+            proxy.cut_reply = cut
+            committing = asyncio.create_task(
+                frontier.commit(done(*(await frontier.lease(1)).leases), Counting())
+            )
+            await cut_off.wait()
+            await other.heartbeat(BEAT)  # a worker's first beat looks for those that are gone
+            assert [worker.id for worker in (await other.overview()).workers] == [other.worker]
+            proxy.cut_reply = lambda data: False
+            committed = await committing
+            assert (len(committed.accepted), committed.stale) == (1, ())
+            assert await frontier.positions() == {"out": "1"}
+
+    async def test_a_late_copy_of_a_call_does_not_take_the_place_of_the_next_one(
+        self, job: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is left in the buffers of a connection that was given up may arrive at any time."""
+        async with opened(job) as frontier:
+            await frontier.add(pages("a", 2))
+            run, sent = frontier._link.run, []
+
+            async def recorded(*words: Any) -> Any:
+                sent.append(words)
+                return await run(*words)
+
+            monkeypatch.setattr(frontier._link, "run", recorded)
+            for lease in (await frontier.lease(2)).leases:
+                await frontier.commit(done(lease), Counting())
+            first, second = (words for words in sent if words[0] == "commit")
+            answer = await run(*second)
+            assert answer[0] == b"ok"
+            with pytest.raises(FrontierError, match="SUPERSEDED"):
+                await run(*first)
+            assert await run(*second) == answer
 
     async def test_with_connections_cut_at_random_every_page_counts_once(self, job: str) -> None:
         chance = random.Random(5)
@@ -613,6 +678,15 @@ async def test_an_idle_worker_needs_no_more_than_one_command_a_second(job: str) 
             assert asked <= 4
     finally:
         server.remove()
+
+
+async def test_a_worker_that_stays_when_the_job_is_complete_needs_no_news(job: str) -> None:
+    """News get lost, and nobody tells any to workers that have not asked for ten minutes."""
+    async with opened(job) as frontier:
+        batch = await frontier.lease(1)
+        assert batch.finished
+        assert batch.wake_in is not None
+        assert batch.wake_in <= 60
 
 
 async def test_no_cancellation_gets_lost_in_the_client(job: str) -> None:

@@ -39,11 +39,17 @@ from silkline.url import host_of
 LONGEST_NAP = 2.0
 """Seconds after which an idle worker asks again though nobody told it anything: news may get lost."""
 
+COMPLETE_NAP = 10.0
+"""The same where the job is complete and the worker is told to stay."""
+
 PARTING = 5.0
 """Seconds that a worker waits at its end for a server that is away."""
 
 FORGET = 60.0
 """Seconds after which a worker without a heartbeat is gone."""
+
+FORGET_CALLS = 86_400.0
+"""Seconds for which the server knows what it answered to a call, be its worker gone or just cut off."""
 
 ONCE = ("add", "commit", "resend", "drained")
 """The verbs whose last call the server remembers for each worker."""
@@ -136,7 +142,8 @@ class RedisFrontier:
             batch = msgspec.structs.replace(more, leases=(*batch.leases, *more.leases))
         if batch.leases or batch.finished or self._clock is not None:
             self._news.fed()
-            return batch
+            stays = batch.finished and self._clock is None
+            return msgspec.structs.replace(batch, wake_in=COMPLETE_NAP) if stays else batch
         wait = self._news.hungry(LONGEST_NAP if batch.wake_in is None else batch.wake_in)
         return msgspec.structs.replace(batch, wake_in=min(wait, LONGEST_NAP))
 
@@ -228,7 +235,9 @@ class RedisFrontier:
         text = msgspec.json.encode(beat)[:-1].decode()
         self._beats += 1
         forget = FORGET if self._beats % 15 == 1 else None
-        inbox, *config = await self._job.home.call("beat", worker=self.worker, beat=text, forget=forget)
+        inbox, *config = await self._job.home.call(
+            "beat", worker=self.worker, beat=text, forget=forget, forget_calls=FORGET_CALLS
+        )
         if inbox:
             self._news.tell()
         return redis_reads.text_of(config)
@@ -293,9 +302,9 @@ class RedisFrontier:
     async def _ask(self, partition: Partition, count: int) -> list[Any]:
         """The reply of `lease`; the leases in it are ours from now on."""
         asked = self._local()
-        resent, self._unsure = self._link.resent, True
+        resent, unsure, self._unsure = self._link.resent, self._unsure, True
         reply = await partition.lease(count, self._job.options.max_pages)
-        self._unsure = self._link.resent != resent
+        self._unsure = unsure or self._link.resent != resent
         for i in range(7, len(reply), 5):
             safe = asked + float(reply[i + 2]) + self._job.options.lease_seconds
             self._held[int(reply[i])] = (reply[i + 3].decode(), safe)

@@ -69,17 +69,24 @@ if call.epoch and redis.call('HGET', META, 'epoch') ~= call.epoch then
     return redis.error_reply('GONE')
 end
 
--- A call whose reply was lost is sent again under the same number; it is answered, not done again.
+-- A call whose reply was lost is sent again under the same number; it is answered, not done again. A copy
+-- that comes out of a given-up connection after a later call of its lane must not be done either, nor take
+-- the later one's place here. An entry of `ops`: the run and the number of a call, 8 digits each; when, 10
+-- digits; its reply.
+local RUN, OP, STAMP = 8, 16, 26
 if call.op then
     local last = redis.call('HGET', OPS, call.lane)
-    if last and string.sub(last, 1, #call.op) == call.op then
-        return cmsgpack.unpack(string.sub(last, #call.op + 1))
+    if last and string.sub(last, 1, OP) == call.op then
+        return cmsgpack.unpack(string.sub(last, STAMP + 1))
+    elseif last and string.sub(last, 1, RUN) == string.sub(call.op, 1, RUN)
+        and tonumber(string.sub(last, RUN + 1, OP), 16) > tonumber(string.sub(call.op, RUN + 1), 16) then
+        return redis.error_reply('SUPERSEDED')
     end
 end
 
 local function answered(reply)
     if call.op then
-        redis.call('HSET', OPS, call.lane, call.op .. cmsgpack.pack(reply))
+        redis.call('HSET', OPS, call.lane, call.op .. fmt('%010d', now) .. cmsgpack.pack(reply))
     end
     return reply
 end
