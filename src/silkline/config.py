@@ -87,6 +87,27 @@ RefererPolicy = Annotated[
         extra={"form": "literal"},
     ),
 ]
+ScopeKind = Annotated[
+    Literal["auto", "host", "site", "anywhere"],
+    Meta(description="auto, host, site or anywhere", extra={"form": "literal"}),
+]
+Order = Annotated[
+    Literal["breadth", "depth"], Meta(description="breadth or depth", extra={"form": "literal"})
+]
+Schemes = Annotated[
+    tuple[Literal["http", "https"], ...],
+    Meta(description="http, https or both", extra={"form": "list"}),
+]
+Extension = Annotated[str, Meta(pattern=r"^\.?\w{1,20}$")]
+Extensions = Annotated[
+    tuple[Extension, ...],
+    Meta(description="endings such as pdf, or 'media' for pictures, sound, archives", extra={"form": "list"}),
+]
+ContentType = Annotated[str, Meta(pattern=r"^[^\s/;,*]+/([^\s/;,*]+|\*)$")]
+ContentTypes = Annotated[
+    tuple[ContentType, ...],
+    Meta(description="content types such as text/html or image/*", extra={"form": "list"}),
+]
 CacheMode = Annotated[
     Literal["off", "on", "revalidate", "offline"],
     Meta(description="off, on, revalidate or offline", extra={"form": "literal"}),
@@ -111,6 +132,7 @@ Parameters = Annotated[
         extra={"form": "list"},
     ),
 ]
+Names = Annotated[tuple[Line, ...], Meta(description="a list of texts", extra={"form": "list"})]
 Files = Annotated[tuple[Line, ...], Meta(description="a list of file names", extra={"form": "list"})]
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
 CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -203,6 +225,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
         bloom_error, keep_done_urls, ignore_params, max_pages_per_host: see FrontierOptions; max_deliveries
         None means retries + 10.
+    scope, allow_hosts, allow, deny, paths, schemes, skip_extensions: which links are followed, see
+        `politeness/scope.py`. content_types: what pages may be; () for anything.
+    max_links: of one page that are looked at.
     canonical: whether a page whose rel=canonical names a page that is known is its duplicate.
     fetcher: the engine, "http" (aiohttp) or "curl" (libcurl, needs the extra `curl`).
     http_version: "auto" lets engine and server choose; "3" tries HTTP/3 first. 2 and 3 need the engine curl.
@@ -315,6 +340,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bloom_capacity: Count = 10_000_000
     bloom_error: Chance = 0.001
     keep_done_urls: Flag = False
+    scope: ScopeKind = "auto"
+    allow_hosts: Names = ()
+    allow: Lines = ()
+    deny: Lines = ()
+    paths: Names = ()
+    schemes: Schemes = ("http", "https")
+    skip_extensions: Extensions = ()
+    content_types: ContentTypes = ()
+    max_links: Count = 10_000
     canonical: Flag = False
     ignore_params: Parameters = ("default",)
     max_pages_per_host: Count | None = None

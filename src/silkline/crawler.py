@@ -12,6 +12,7 @@ import uvloop
 
 from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
+from silkline.engine.discovery import check_scope
 from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, outputs_of
@@ -21,6 +22,7 @@ from silkline.frontier.open import check_options, on_server, outputs_in, positio
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
+from silkline.politeness.scope import sites_of
 from silkline.protocols import Fetcher, Hook, Middleware, Sink
 from silkline.request import DEFAULT_LABEL
 from silkline.resolve import settings_from
@@ -149,6 +151,7 @@ class Crawler:
             router=self.router,
             seeds=source,
             named=hosts_of(source.given),
+            sites=sites_of(source.given),
             fetcher=self._fetcher,
             middleware=self._middleware,
             hooks=self._hooks,
@@ -164,6 +167,7 @@ class Crawler:
         # Refused before --fresh removes anything.
         outputs_of(plan)
         check_settings(settings)
+        check_scope(settings)
         check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
             _start_over(settings)

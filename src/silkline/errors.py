@@ -24,6 +24,8 @@
     │   ├── BannedError         "banned"       a captcha or the like in place of the page
     │   ├── BadUrlError         "bad_url"
     │   ├── RobotsRefused       "robots"       robots.txt does not allow the URL
+    │   ├── OutOfScope          "out_of_scope" a redirect leads out of the crawl's scope
+    │   ├── UnwantedContent     "content_type" a page of a kind that the crawl does not take
     │   ├── RobotsUnreachable   "robots_unreachable"  robots.txt cannot be had, so nothing is allowed
     │   ├── SaveError           "save"         a file that cannot be written: no space, no permission
     │   ├── NotCachedError      "not_cached"   the cache does not have it, and nothing may be fetched
@@ -179,6 +181,18 @@ class RobotsRefused(FetchError):
     """The site's robots.txt does not allow the URL (RFC 9309)."""
 
     cause = "robots"
+
+
+class OutOfScope(FetchError):
+    """A redirect leads to where the crawl must not go."""
+
+    cause = "out_of_scope"
+
+
+class UnwantedContent(FetchError):
+    """The page is of none of the content types that the crawl takes."""
+
+    cause = "content_type"
 
 
 class RobotsUnreachable(FetchError):

@@ -9,7 +9,7 @@ import msgspec
 
 from silkline.request import Request
 
-REFUSALS = frozenset({"robots"})
+REFUSALS = frozenset({"robots", "out_of_scope", "content_type"})
 """Causes of dead letters that are no failures: the crawl's own rules keep it from the page."""
 
 

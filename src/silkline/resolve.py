@@ -62,7 +62,7 @@ def _kind_of(field: Any) -> Kind:
 FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 KINDS = {name: _kind_of(field.type) for name, field in FIELDS.items()}
 
-_SINGULAR = {"outputs": "output", "headers": "header"}
+_SINGULAR = {"outputs": "output", "allow_hosts": "allow_host", "paths": "path", "headers": "header"}
 _SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn": "warning"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}

@@ -16,12 +16,14 @@ from typing import Any
 import msgspec
 
 from silkline.crawler import Crawler
+from silkline.engine.discovery import scope_rules
 from silkline.engine.effects import LinkRules, handle
 from silkline.engine.known import KnownUrls
 from silkline.engine.robots import robot_listening
 from silkline.errors import ConfigError
 from silkline.fetch.mock import MockFetcher
 from silkline.parse.page import Page
+from silkline.politeness.scope import Scope, sites_of
 from silkline.request import DEFAULT_LABEL, Request
 from silkline.response import Response
 
@@ -59,7 +61,15 @@ def page_from(
 async def visit(crawler: Crawler, page: Page) -> VisitResult:
     """Run the page's handler. What the handler raises comes out as HandlerError; UnknownLabelError too."""
     settings = crawler.settings
-    rules = LinkRules(crawler.router, KnownUrls(), settings.max_depth, robot=robot_listening(settings))
+    wanted = scope_rules(settings, sites_of([page.request.url]) if page.request.depth == 0 else ())
+    rules = LinkRules(
+        crawler.router,
+        KnownUrls(),
+        settings.max_depth,
+        robot=robot_listening(settings),
+        scope=Scope(wanted) if wanted.any else None,
+        max_links=settings.max_links,
+    )
     effects = await handle(crawler.router.handler(page.request.label), page, rules)
     return VisitResult(tuple(effects.items), tuple(effects.links))
 

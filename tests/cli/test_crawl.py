@@ -66,7 +66,8 @@ def test_without_an_output_the_items_are_shown_and_kept_beside_the_job(
     assert "Page 2" in first.stdout
     assert "/thing/3b" in first.stdout
     assert "http_404 1" in first.stderr
-    assert "elsewhere" not in first.stdout + first.stderr
+    assert "elsewhere" not in first.stdout
+    assert "on another host: http://elsewhere" in first.stderr
     [kept] = (tmp_path / ".silkline").glob("*.jsonl")
     items = {item["url"]: item for item in map(json.loads, kept.read_text().splitlines())}
     assert items[f"{shop.url}/"] == {"url": f"{shop.url}/", "status": 200, "title": "Page 1"}

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from silkline.cli.declared import Declaration, declared_crawler, definition_of, job_name
+from silkline.cli.declared import Declaration, declared_crawler, definition_of, following_all, job_name
 from silkline.config import Settings
 from silkline.errors import ConfigError
-from silkline.resolve import convert
+from silkline.resolve import convert, resolve
 from silkline.testing import page_from, visit
 
 HTML = """
@@ -56,11 +56,21 @@ async def test_the_links_that_match_are_followed(css: str) -> None:
 
 
 async def test_all_links_of_the_host_and_of_allowed_ones_are_followed() -> None:
-    seeds = {"urls": ("https://shop.example/",), "follow_all": True}
+    crawler = declared_crawler(Declaration(urls=("https://shop.example/",), follow_all=True))
+    page = page_from(HTML, url="https://shop.example/")
     inside = ["https://shop.example/1", "https://shop.example/page/2"]
-    assert [request.url for request in (await visited(**seeds)).requests] == inside
-    wider = await visited(**seeds, allow_hosts=("other.example",))
+    crawler.configure(Settings(scope="host"))
+    assert [request.url for request in (await visit(crawler, page)).requests] == inside
+    crawler.configure(Settings(scope="host", allow_hosts=("other.example",)))
+    wider = await visit(crawler, page)
     assert [request.url for request in wider.requests] == [*inside, "https://other.example/"]
+
+
+def test_following_all_links_means_pages_of_the_same_hosts_unless_more_is_said() -> None:
+    usual = following_all(resolve({}, {})).settings
+    assert (usual.scope, usual.skip_extensions) == ("host", ("media",))
+    said = following_all(resolve({"scope": "site"}, {"SILKLINE_SKIP_EXTENSIONS": "pdf"})).settings
+    assert (said.scope, said.skip_extensions) == ("site", ("pdf",))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +98,6 @@ async def test_a_picture_among_the_pages_is_no_error(declared: Any, items: list[
         ({"item": "div::text", "fields": ("a=p",)}, "--item: selector 'div::text'"),
         ({"follow": ("a[",)}, "--follow: selector 'a['"),
         ({"follow": ("https://shop.example/",)}, "--follow: selector 'https://shop.example/'"),
-        ({"allow_hosts": ("a.example",)}, "--allow-host widens --follow-all"),
-        ({"allow_hosts": ("a b",), "follow_all": True}, "--allow-host: 'a b' is no host"),
-        ({"urls": ("shop.example",), "follow_all": True}, "'shop.example' has no scheme; write https://"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_starts(declared: Any, line: str) -> None:
@@ -111,6 +118,10 @@ CHANGES: list[dict[str, Any]] = [
     {"follow": ("a",)},
     {"follow_all": True},
     {"follow_all": True, "allow_hosts": ("b.example",)},
+    {"follow_all": True, "scope": "site"},
+    {"allow": ("/p/",)},
+    {"deny": ("/p/",)},
+    {"paths": ("/p/",)},
     {"outputs": ("b.csv",)},
 ]
 

@@ -71,14 +71,6 @@ FollowAll = Annotated[
         "--follow-all", metavar=" ", help="Follow all links to the hosts of the start.", rich_help_panel=FROM
     ),
 ]
-AllowHost = Annotated[
-    list[str] | None,
-    Option(
-        metavar="HOST",
-        help="With --follow-all: this host, too. *.example.com stands for its subdomains. Repeatable.",
-        rich_help_panel=FROM,
-    ),
-]
 Item = Annotated[
     str | None,
     Option(metavar="CSS", help="One item for each match, not one for each page.", rich_help_panel=ITEMS),
@@ -104,7 +96,6 @@ def crawl(
     since: Since = None,
     follow: Follow = None,
     follow_all: FollowAll = False,
-    allow_host: AllowHost = None,
     item: Item = None,
     field: Fields = None,
     config: Config = None,
@@ -129,7 +120,6 @@ def crawl(
             item=item,
             follow=tuple(follow or ()),
             follow_all=follow_all,
-            allow_hosts=tuple(allow_host or ()),
         ),
         given,
         config=config,
@@ -149,11 +139,17 @@ def crawl_declared(
 
     thrown_away: the folder of a job that nobody wants to keep.
     """
-    from silkline.cli.declared import declared_crawler, job_name, sitemap_seeds
+    from silkline.cli.declared import SCOPE_SETTINGS, declared_crawler, following_all, job_name, sitemap_seeds
     from silkline.cli.show import conduct, settings_table, warn
 
     resolved = resolve(given, os.environ, config=config)
-    declaration = msgspec.structs.replace(declaration, outputs=resolved.settings.outputs)
+    if declaration.follow_all:
+        resolved = following_all(resolved)
+    declaration = msgspec.structs.replace(
+        declaration,
+        outputs=resolved.settings.outputs,
+        **{name: getattr(resolved.settings, name) for name in SCOPE_SETTINGS},
+    )
     seeds: list[Seed] = [*declaration.urls, *([Path(declaration.urls_file)] if declaration.urls_file else [])]
     seeds += sitemap_seeds(declaration)
     if seeds and resolved.origins["job"] == DEFAULT:

@@ -10,17 +10,20 @@ from typing import Any
 
 import msgspec
 
-from silkline.cli.scope import Scope, site_of
 from silkline.crawler import Crawler
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import BadUrlError, ConfigError, SelectorError
 from silkline.parse.fields import Field, extract, parse_fields
 from silkline.parse.page import Page
 from silkline.parse.selector import compile_css, compile_selector
+from silkline.politeness.scope import MEDIA, site_of
 from silkline.request import Follow
+from silkline.resolve import DEFAULT, Resolved
 from silkline.url import check
 
 DEFINITION_LIMIT = 300
+SCOPE_SETTINGS = ("allow_hosts", "scope", "allow", "deny", "paths")
+USUAL_SCOPES = ("auto", "host")
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +31,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
 
     urls: seeds. urls_file: a file of more, "-" for standard input. sitemaps: URLs of lists of
         more, from which `since` leaves out what is older.
-    fields: NAME=CSS. item: the CSS of one item. follow: CSS of links. allow_hosts: for follow_all.
+    fields: NAME=CSS. item: the CSS of one item. follow: CSS of links. SCOPE_SETTINGS: how far they may lead.
     outputs: belong to the definition, so that another output is another job.
     """
 
@@ -41,6 +44,10 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     follow: tuple[str, ...] = ()
     follow_all: bool = False
     allow_hosts: tuple[str, ...] = ()
+    scope: str = "auto"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
 
@@ -54,6 +61,15 @@ def declared_crawler(declaration: Declaration, *, defines_job: bool = True) -> C
     return crawler
 
 
+def following_all(resolved: Resolved) -> Resolved:
+    """Who follows all links means those to pages of the same hosts, unless something else is said."""
+    if resolved.settings.scope == "auto":
+        resolved = resolved.having("scope", "host", "with --follow-all")
+    if resolved.origins["skip_extensions"] == DEFAULT:
+        resolved = resolved.having("skip_extensions", (MEDIA,), "with --follow-all")
+    return resolved
+
+
 def definition_of(declaration: Declaration) -> str:
     """What makes it this crawl and no other, as the options that would give it; cut where it gets long."""
     words = list(declaration.urls)
@@ -65,6 +81,10 @@ def definition_of(declaration: Declaration) -> str:
         ("--field", declaration.fields),
         ("--follow", declaration.follow),
         ("--allow-host", declaration.allow_hosts),
+        ("--scope", [declaration.scope] if declaration.scope not in USUAL_SCOPES else []),
+        ("--allow", declaration.allow),
+        ("--deny", declaration.deny),
+        ("--path", declaration.paths),
         ("--output", declaration.outputs),
     ]
     words += [word for option, values in options for value in values for word in (option, value)]
@@ -92,8 +112,9 @@ def job_name(declaration: Declaration) -> str:
         start = "stdin" if declaration.urls_file == "-" else (declaration.urls_file or "").rpartition("/")[2]
     slug = re.sub(r"[^\w.-]+", "-", start).strip("-._")[:60] or "crawl"
     everything = msgspec.structs.asdict(declaration)
-    for later in ("sitemaps", "since"):  # other crawls keep the names that they had before there were these
-        if not everything[later]:
+    # Other crawls keep the names that they had before there were these.
+    for later in ("sitemaps", "since", "scope", "allow", "deny", "paths"):
+        if not everything[later] or (later == "scope" and declaration.scope in USUAL_SCOPES):
             del everything[later]
     return f"{slug}-{_short_hash(msgspec.json.encode(everything).decode())}"
 
@@ -148,17 +169,14 @@ def _links(declaration: Declaration) -> Callable[[Page], Iterator[Follow]]:
     selectors = [_checked("--follow", css, compile_selector) for css in declaration.follow]
     # "#next" alone would be a link to a fragment for `Page.follow`.
     selectors = [f"*{css}" if css.startswith("#") else css for css in selectors]
-    if declaration.allow_hosts and not declaration.follow_all:
-        raise ConfigError("--allow-host widens --follow-all; give that too, or leave both out")
-    scope = Scope(declaration.urls, declaration.allow_hosts) if declaration.follow_all else None
 
     def of_page(page: Page) -> Iterator[Follow]:
         if page.kind == "other":
             return
         for css in selectors:
             yield page.follow(css)
-        if scope is not None:
-            yield Follow(scope.links(page))
+        if declaration.follow_all:
+            yield Follow(page.links())
 
     return of_page
 

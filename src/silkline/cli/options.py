@@ -16,6 +16,7 @@ from silkline.errors import SilklineError
 JOB = "Job and outputs"
 SPEED = "Speed and politeness"
 LIMITS = "Limits"
+REACH = "How far it goes"
 WHO = "Identity and proxies"
 SHOWN = "What is shown"
 SETUP = "Configuration"
@@ -70,9 +71,18 @@ SETTINGS: dict[str, Any] = {
     "ca_file": _text(LIMITS, "FILE", "Trust the certificates in this PEM file, not the system's."),
     "retries": _text(LIMITS, "N", "More visits after one that failed in a way that may pass.", "3"),
     "max_pages": _text(LIMITS, "N", "Stop after so many pages, all runs of the job counted.", "none"),
-    "max_depth": _text(LIMITS, "N", "Follow links at most so far from where the crawl starts.", "none"),
+    "max_depth": _text(REACH, "N", "Follow links at most so far from where the crawl starts.", "none"),
     "max_body": _text(LIMITS, "SIZE", "Largest body to take: 500KB, 10MB.", "32MiB"),
-    "max_pages_per_host": _text(LIMITS, "N", "Take at most so many URLs of one host.", "none"),
+    "max_pages_per_host": _text(REACH, "N", "Take at most so many URLs of one host.", "none"),
+    "scope": _text(
+        REACH, "WHERE", "Follow links to the hosts of the start (host), its domain (site), anywhere.", "auto"
+    ),
+    "allow_hosts": _several(
+        REACH, "allow-host", "HOST", "This host, too. *.example.com stands for its subdomains."
+    ),
+    "allow": _several(REACH, "allow", "REGEX", "Follow only links whose URL matches one of these."),
+    "deny": _several(REACH, "deny", "REGEX", "Do not follow links whose URL matches."),
+    "paths": _several(REACH, "path", "PATH", "Follow only links whose path begins so: /products/."),
     "canonical": _flag(LIMITS, "canonical", "Drop the items of pages whose rel=canonical is a known page."),
     "user_agent": _text(WHO, "TEXT", "What the User-Agent header says.", "silkline's own"),
     "allow_private": _flag(

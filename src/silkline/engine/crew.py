@@ -178,10 +178,13 @@ def _child(
     def send(frame: _Frame) -> None:
         connection.send_bytes(msgspec.msgpack.encode(frame))
 
+    room = select.poll()  # unlike select() it knows no highest file number
+    room.register(connection, select.POLLOUT)
+
     def publish(snapshot: Snapshot) -> None:
         # Left out while the parent does not read (stopped, or held up by its own output): a full pipe
         # would block the event loop, and with it the heartbeats.
-        if select.select((), (connection,), (), 0)[1]:
+        if room.poll(0):
             send(_Frame(snapshot=snapshot))
 
     def seeded() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import Container, Iterable, Iterator, ValuesView
+from collections.abc import Container, Iterable, Iterator, Sequence, ValuesView
 from typing import TypeGuard
 
 import msgspec
@@ -13,7 +13,9 @@ import msgspec
 from silkline.engine.known import KnownUrls
 from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.fetch.identity.referer import Referer
-from silkline.parse.page import Page
+from silkline.outcome import NONE_REFUSED, Refused
+from silkline.parse.page import MAX_LINKS, Page
+from silkline.politeness.scope import Scope
 from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
 from silkline.url import check, resolve
@@ -25,6 +27,7 @@ class LinkRules:
     router: checks labels. known: URLs that the frontier has already. max_depth: None for no limit.
     referer: what a link's Referer header says of its page; None for no such header.
     robot: the name by which pages may ask us not to follow their links; None where we do not listen.
+    scope: where links may lead; None for anywhere. max_links: of one page that are looked at.
     """
 
     def __init__(
@@ -34,8 +37,12 @@ class LinkRules:
         max_depth: int | None = None,
         referer: Referer | None = None,
         robot: str | None = None,
+        scope: Scope | None = None,
+        max_links: int = MAX_LINKS,
     ) -> None:
         self.robot = robot
+        self.scope = scope
+        self.max_links = max_links
         self._router = router
         self._known = known
         self._max_depth = max_depth
@@ -90,12 +97,17 @@ class LinkRules:
 class Effects:
     """The items and links of one visit."""
 
-    __slots__ = ("_bequeaths", "_depth", "_page", "_rules", "_unwanted", "dropped", "items", "links")
+    __slots__ = (
+        *("_bequeaths", "_depth", "_page", "_room", "_rules", "_unwanted"),
+        *("dropped", "items", "links", "refused"),
+    )
 
     def __init__(self, page: Page, rules: LinkRules) -> None:
         self.items: list[object] = []
         self.links: list[Request] = []
         self.dropped = 0
+        self.refused: dict[str, Refused] = {}
+        self._room = rules.max_links
         self._page = page
         self._rules = rules
         self._depth = page.request.depth + 1
@@ -110,32 +122,59 @@ class Effects:
             return
         elif isinstance(value, Follow):
             if self._rules.too_deep(self._depth):
-                self.dropped += len(value)
+                self._refuse("deeper than max_depth", value.urls)
             else:
-                urls = self._wanted(self._rules.fresh(value))
+                urls = self._wanted(self._rules.fresh(self._fitting(value)))
                 links = (value.request(url, self._depth) for url in urls)
                 if self._bequeaths:
                     self.links += [self._rules.inherited(link, self._page) for link in links]
                 else:
                     self.links += links
         elif isinstance(value, Request):
-            admitted = (
-                None
-                if self._rules.too_deep(self._depth)
-                else self._rules.admit(value, self._page, self._depth)
-            )
-            if admitted is None:
-                self.dropped += 1
-            else:
-                self.links.append(admitted)
+            self._take_request(value)
         elif is_many(value):
             for one in value:
                 self.take(one)
         else:
             self.items.append(value)
 
+    def _take_request(self, request: Request) -> None:
+        if self._rules.too_deep(self._depth):
+            self._refuse("deeper than max_depth", (request.url,))
+            return
+        admitted = self._rules.admit(request, self._page, self._depth)
+        if admitted is None:
+            self.dropped += 1
+        elif self._inside([admitted.url]):
+            self.links.append(admitted)
+
+    def _fitting(self, follow: Follow) -> Follow:
+        """As many of the links as the page may still have."""
+        room, self._room = self._room, self._room - len(follow.urls)
+        if self._room >= 0:
+            return follow
+        room = max(0, room)
+        self._refuse("beyond max_links of its page", follow.urls[room:])
+        return msgspec.structs.replace(follow, urls=follow.urls[:room])
+
+    def _refuse(self, reason: str, urls: Sequence[str]) -> None:
+        if urls:
+            self.dropped += len(urls)
+            self.refused[reason] = self.refused.get(reason, NONE_REFUSED) + Refused(len(urls), urls[0])
+
+    def _inside(self, urls: list[str]) -> list[str]:
+        """Those that are in scope."""
+        scope = self._rules.scope
+        if scope is None or not urls:
+            return urls
+        request = self._page.request
+        inside = scope.admitted(urls, request.url, self._page.url, request.depth, self.refused)
+        self.dropped += len(urls) - len(inside)
+        return inside
+
     def _wanted(self, urls: list[str]) -> list[str]:
-        """Those that the page lets robots follow."""
+        """Those that are in scope and that the page lets robots follow."""
+        urls = self._inside(urls)
         if not urls or self._unwanted == ():
             return urls
         if self._unwanted is None:
@@ -143,7 +182,8 @@ class Effects:
             asked = self._page.robots_meta(self._rules.robot)
             self._unwanted = (self._page.nofollow_links() or ()) if asked.follow else Everything()
         wanted = [url for url in urls if url not in self._unwanted]
-        self.dropped += len(urls) - len(wanted)
+        if len(wanted) < len(urls):
+            self._refuse("nofollow", [url for url in urls if url in self._unwanted])
         return wanted
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from silkline.config import Settings
 from silkline.engine.around import proxies_of
+from silkline.engine.discovery import RedirectGuard
 from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
 from silkline.fetch.cache.middleware import HttpCache
@@ -35,6 +36,7 @@ from silkline.fetch.wire.har import HarFile
 from silkline.fetch.wire.show import printer, to_stderr
 from silkline.frontier.open import store_file
 from silkline.politeness.robots import Robots
+from silkline.politeness.scope import Scope
 from silkline.protocols import Fetcher, Guard, Middleware
 
 
@@ -44,16 +46,19 @@ async def fetcher_for(
     named: NamedHosts,
     sessions: Sessions,
     robots: Robots | None = None,
+    scope: Scope | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
     named: hosts that may be at private addresses. sessions: the job's, with their cookies.
-    robots: asked about each redirect. watchers: see each exchange on the wire.
+    robots, scope: asked about each redirect. watchers: see each exchange on the wire.
 
     Raises ConfigError for settings that cannot be met here.
     """
     hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
+    if scope is not None:
+        hops.insert(0, RedirectGuard(scope).hop)
     if seeing := (*watchers, *watchers_of(settings, opened)):
         hops.append(wire_hop(seeing, options_of(settings).headers))  # innermost: it sees what is sent
     fetcher = engine_of(settings)(options_of(settings), hops=hops, guard=guard)

@@ -11,6 +11,7 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.around import around_of, provider_of
 from silkline.engine.crew import Ending, Seat
+from silkline.engine.discovery import scope_for
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
@@ -30,6 +31,7 @@ from silkline.observe.snapshot import Phase, Snapshot
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 from silkline.politeness.robots import Robots
+from silkline.politeness.scope import Scope
 from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
@@ -40,7 +42,7 @@ from silkline.sinks.part import part_sinks, parts_of
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
-    named: hosts of the URLs that the user gave directly, see `engine/named.py`.
+    named, sites: hosts of the URLs that the user gave directly, see `engine/named.py` and the crawl's scope.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
     one line; a resume with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM
     and tune the interpreter. console: also log to stderr.
@@ -50,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
     router: Router
     seeds: SeedSource
     named: Collection[str] = ()
+    sites: Sequence[str] = ()
     fetcher: Fetcher | None = None
     middleware: Sequence[Middleware] = ()
     hooks: Sequence[Hook] = ()
@@ -101,14 +104,17 @@ class Session:
             named = NamedHosts(frontier)
             await named.name([*self._plan.named, *hosts_of(provider_of(settings))])
             sessions = Sessions()
+            scope = await scope_for(settings, frontier, self._plan.sites)
             robots = robots_for(settings, frontier, self._tell, opened)
-            fetcher = self._plan.fetcher or await fetcher_for(settings, opened, named, sessions, robots)
+            fetcher = self._plan.fetcher or await fetcher_for(
+                settings, opened, named, sessions, robots, scope
+            )
             await self._note_definition(frontier)
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
             around = around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
-            reason = await self._work(frontier, fetcher, around, sinks, keeper, robots)
+            reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope)
             return Ending(reason, self._last, await frontier.dead_causes(), await self._parts(frontier))
 
     async def _work(
@@ -119,6 +125,7 @@ class Session:
         sinks: Sequence[Sink],
         keeper: Keeper | None,
         robots: Robots | None,
+        scope: Scope | None,
     ) -> str:
         first = self._seat.index == 0
         parts = Parts(
@@ -133,6 +140,7 @@ class Session:
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
             robots=robots,
+            scope=scope,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):

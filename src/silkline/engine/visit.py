@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
 
 import msgspec
 
+from silkline.engine.discovery import expect_content
 from silkline.engine.effects import LinkRules, handle, is_cancelled
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
-from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome
+from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome, Refused
 from silkline.parse.page import Page
 from silkline.protocols import CallNext, Clock, Sink
 from silkline.request import Request
@@ -25,6 +26,7 @@ from silkline.site import registrable_domain
 from silkline.url import host_of
 
 DONE = Done()
+NOTHING: Mapping[str, Refused] = {}
 
 Policy = Callable[[Request, str], Awaitable[None]]
 """`await policy(request, host)` returns where the request may be sent now."""
@@ -36,6 +38,7 @@ class Tools(msgspec.Struct, frozen=True):
     unindexed: the name by which a page may ask that nothing of it is kept; None where we do not listen.
     fingerprint: the identity of a URL, by the rules of the job.
     canonical: whether pages are trusted to say by rel=canonical what other URL they have.
+    content_types: what pages may be; () for anything.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     """
 
@@ -47,6 +50,7 @@ class Tools(msgspec.Struct, frozen=True):
     clock: Clock
     fingerprint: Callable[[str], int]
     canonical: bool = False
+    content_types: Sequence[str] = ()
     unindexed: str | None = None
     policy: Policy | None = None
 
@@ -58,7 +62,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     """
     started = perf_counter()
     response: Response | None = None
-    dropped = 0
+    dropped, refused = 0, NOTHING
     try:
         handler = tools.router.handler(lease.request.label)
         if tools.policy is not None:
@@ -66,6 +70,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         response = await tools.fetch(lease.request)
         expect_success(response, tools.clock)
         page = Page(response)
+        if tools.content_types:
+            expect_content(page, tools.content_types)
         effects = await handle(handler, page, tools.rules)
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
@@ -74,7 +80,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases)
-        dropped = effects.dropped
+        dropped, refused = effects.dropped, effects.refused
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
@@ -87,7 +93,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             raise
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
-    return Visited(outcome, response, perf_counter() - started, dropped)
+    return Visited(outcome, response, perf_counter() - started, dropped, refused)
 
 
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:

@@ -11,6 +11,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.commit import Committer
+from silkline.engine.discovery import RedirectGuard
 from silkline.engine.effects import LinkRules
 from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
@@ -28,6 +29,7 @@ from silkline.fetch.identity.referer import referer_by
 from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
 from silkline.politeness.robots import Robots
+from silkline.politeness.scope import Scope
 from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Positions, Sink
 from silkline.router import Router
 from silkline.seeds import SeedSource
@@ -55,6 +57,7 @@ class Parts(msgspec.Struct, frozen=True):
     seeding_elsewhere: Callable[[], bool] = lambda: False
     keeper: Keeper | None = None
     robots: Robots | None = None
+    scope: Scope | None = None
 
 
 class Worker:
@@ -93,19 +96,27 @@ class Worker:
             parts.hook,
         )
         robot = robot_listening(settings)
+        policy = None if parts.robots is None else parts.robots.admit
         self._tools = Tools(
             fetch=parts.fetch,
             router=parts.router,
             rules=LinkRules(
-                parts.router, self._known, settings.max_depth, referer_by(settings.referer), robot
+                parts.router,
+                self._known,
+                settings.max_depth,
+                referer_by(settings.referer),
+                robot,
+                parts.scope,
+                settings.max_links,
             ),
             retry=retry,
             sinks=parts.sinks,
             clock=time.time,
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,
+            content_types=settings.content_types,
             unindexed=robot if settings.robots_meta == "all" else None,
-            policy=None if parts.robots is None else parts.robots.admit,
+            policy=policy if parts.scope is None else RedirectGuard(parts.scope).after(policy),
         )
         if parts.robots is not None:
             parts.robots.use(parts.fetch, self._space_out)

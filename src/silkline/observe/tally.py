@@ -15,7 +15,9 @@ from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Refused
 
 REASONS_KEPT = 5
 TEXTS_KEPT = 20
-FULL_HOST = "max_pages_per_host"
+REFUSALS_KEPT = 50
+OTHER_REASONS = "other reasons"
+FULL_HOST = "more than max_pages_per_host"
 
 
 class Tally(msgspec.Struct):
@@ -98,7 +100,7 @@ class Tally(msgspec.Struct):
         self.latency.add(seconds)
         self.links_dropped += event.dropped_links
         for reason, refused in event.refused.items():
-            self.links_refused[reason] = self.links_refused.get(reason, NONE_REFUSED) + refused
+            _count_refused(self.links_refused, reason, refused)
         if not isinstance(verdict, Done):
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
@@ -110,8 +112,7 @@ class Tally(msgspec.Struct):
         self.stale += event.stale
         self.duplicates += event.duplicates
         if event.refused.count:
-            before = self.links_refused.get(FULL_HOST, NONE_REFUSED)
-            self.links_refused[FULL_HOST] = before + event.refused
+            _count_refused(self.links_refused, FULL_HOST, event.refused)
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:
@@ -155,8 +156,14 @@ def _sum_refused(counts: Iterable[dict[str, Refused]]) -> dict[str, Refused]:
     summed: dict[str, Refused] = {}
     for part in counts:
         for reason, refused in part.copy().items():
-            summed[reason] = summed.get(reason, NONE_REFUSED) + refused
+            _count_refused(summed, reason, refused)
     return summed
+
+
+def _count_refused(counts: dict[str, Refused], reason: str, refused: Refused) -> None:
+    if reason not in counts and len(counts) >= REFUSALS_KEPT:
+        reason = OTHER_REASONS
+    counts[reason] = counts.get(reason, NONE_REFUSED) + refused
 
 
 def _sum_texts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
