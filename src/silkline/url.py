@@ -85,6 +85,11 @@ def check(url: str) -> str:
     return text if _is_rfc3986(text) else serialised
 
 
+def normal(url: str) -> str:
+    """As links are written that come out of a page: serialised, without a fragment. Raises BadUrlError."""
+    return _parse(check(url)).href.partition("#")[0]
+
+
 def resolve(base: str, href: str) -> str | None:
     """The absolute http(s) URL that `href` means on a page at `base`, or None if there is none.
 

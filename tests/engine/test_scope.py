@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from tests.site import Site
 
 from silkline import Crawler, Request
-from silkline.engine.discovery import FACT, rules_from
+from silkline.engine.discovery import FACT, rules_from, why_never_seen
 from silkline.errors import ConfigError
 from silkline.frontier.open import frontier_from
 from silkline.observe.report import Report, lines
+from silkline.politeness.scope import ScopeRules
 from silkline.testing import MockFetcher
 
 HOME = "https://shop.example/"
@@ -143,3 +147,49 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path)
     with pytest.raises(ConfigError, match="--deny: '\\(' is no regular expression"):
         crawler.run(HOME)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("HTTPS://other.example", "links to it are refused: on another host"),
+        (f"{HOME}p/1?x#y", "links to it are refused: denied by [?]x"),
+        (f"{HOME}a.JPG", "links to it are refused: not below /p/"),
+        (f"{HOME}p/a.JPG", "links to it are refused: a .jpg file"),
+        (
+            f"{HOME}p/1",
+            "the scope has room for it: no page links to it, or only by links that are nofollow or beyond "
+            "max_links or deeper than max_depth = 3",
+        ),
+    ],
+)
+def test_a_job_explains_why_it_never_met_a_url(tmp_path: Path, url: str, why: str) -> None:
+    rules = ScopeRules(
+        kind="host",
+        sites=("shop.example",),
+        deny=("[?]x",),
+        paths=("/p/",),
+        skip_extensions=("media",),
+        max_depth=3,
+    )
+    facts = {FACT: msgspec.json.encode(rules).decode()}
+    assert why_never_seen(facts, url) == why
+    assert why_never_seen({}, url) == ""
+
+
+@pytest.mark.parametrize("rule", ["--deny=/b/", "--path=/a/", "--scope=host", "--max-pages-per-host=1"])
+def test_the_command_explains_what_each_rule_has_kept_out(tmp_path: Path, rule: str) -> None:
+    def silkline(*words: str) -> str:
+        command = [sys.executable, "-m", "silkline", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with Site({"/": '<a href="/b/1"></a><a href="//localhost:1/b/1"></a>', "/b/1": ""}) as site:
+        silkline("crawl", f"{site.url}/", "--follow", "a", rule, "--job", "j", "--retries", "0", "--quiet")
+        url = "http://localhost:1/b/1" if rule == "--scope=host" else f"{site.url}/b/1"
+        told = silkline("explain", url, "--job", "j")
+    if "per-host" in rule:
+        assert "has its 1 pages already (max_pages_per_host)" in told
+    else:
+        assert told.startswith("never seen: links to it are refused: ")

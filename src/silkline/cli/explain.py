@@ -8,9 +8,10 @@ import msgspec
 from typer import Argument, Option, echo
 
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
-from silkline.cli.store import one_store, with_frontier
+from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
+from silkline.outcome import Whereabouts
 from silkline.url import check
 
 EXAMPLES = """\
@@ -33,9 +34,22 @@ def explain(
         check(url)
     except BadUrlError as error:
         raise ConfigError(str(error)) from error
-    found = with_frontier(one_store(job, frontier, config), lambda opened: opened.explain(url))
+    found = _found(one_store(job, frontier, config), url)
     if as_json:
         echo(msgspec.json.encode({"url": url, "place": found.place, "detail": found.detail}))
     else:
         echo(": ".join(filter(None, (found.place, figures.one_line(found.detail)))))
     return 0
+
+
+def _found(store: Store, url: str) -> Whereabouts:
+    """With the job's own rules, where they keep it from the URL."""
+    from silkline.engine.discovery import rules_in, why_never_seen
+
+    facts = with_frontier(store, lambda opened: opened.recall())
+    most = rules_in(facts).max_pages_per_host
+    store = Store(store.url, msgspec.structs.replace(store.options, max_pages_per_host=most))
+    found = with_frontier(store, lambda opened: opened.explain(url))
+    if found.place != "never seen" or found.detail:
+        return found
+    return Whereabouts(found.place, why_never_seen(facts, url))

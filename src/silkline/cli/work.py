@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, echo
 
-from silkline.cli.crawl import AllowHost, Fields, Follow, FollowAll, Item
+from silkline.cli.crawl import Fields, Follow, FollowAll, Item
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.config import Settings
 from silkline.errors import ConfigError
@@ -40,7 +40,6 @@ def work(
     ] = None,
     follow: Follow = None,
     follow_all: FollowAll = False,
-    allow_host: AllowHost = None,
     item: Item = None,
     field: Fields = None,
     config: Config = None,
@@ -53,7 +52,7 @@ def work(
     It adds no URLs of its own to begin with: silkline seed does, or any program. It
     ends when the job is complete; with --keep-alive it waits for more.
     """
-    from silkline.cli.declared import Declaration
+    from silkline.cli.declared import Declaration, following_all
     from silkline.cli.show import conduct, settings_table, warn
     from silkline.cli.store import with_job_of_frontier
 
@@ -62,7 +61,6 @@ def work(
         item=item,
         follow=tuple(follow or ()),
         follow_all=follow_all,
-        allow_hosts=tuple(allow_host or ()),
     )
     if spider is None:
         crawler, resolved = _declared(declaration), resolve(given, os.environ, config=config)
@@ -70,6 +68,8 @@ def work(
         raise ConfigError(f"{spider} says what to take and to follow: leave out --field, --item and --follow")
     else:
         crawler, resolved = _of_file(spider, given, config)
+    if follow_all:
+        resolved = following_all(resolved)
     resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
     preview = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 
 import msgspec
@@ -14,6 +14,7 @@ from silkline.politeness.scope import Scope, ScopeRules, check_rules
 from silkline.protocols import CallNext, Frontier
 from silkline.request import Request
 from silkline.response import Response
+from silkline.url import normal
 
 FACT = "scope"
 """The name by which the rules are kept with the job, for later runs and for `silkline explain`."""
@@ -37,6 +38,7 @@ def scope_rules(settings: Settings, sites: Sequence[str] = ()) -> ScopeRules:
         schemes=settings.schemes,
         skip_extensions=settings.skip_extensions,
         max_depth=settings.max_depth,
+        max_pages_per_host=settings.max_pages_per_host,
     )
 
 
@@ -60,12 +62,33 @@ async def scope_for(settings: Settings, frontier: Frontier, sites: Sequence[str]
     return scope
 
 
+def rules_in(facts: Mapping[str, str]) -> ScopeRules:
+    """Those that are kept with the job whose facts these are."""
+    return rules_from(facts.get(FACT, "{}"))
+
+
 def rules_from(text: str) -> ScopeRules:
     """What is kept with a job; no rules where it cannot be read, as a later version may write it."""
     try:
         return msgspec.json.decode(text, type=ScopeRules)
     except msgspec.MsgspecError:
         return ScopeRules()
+
+
+def why_never_seen(facts: Mapping[str, str], url: str) -> str:
+    """Why a job whose facts these are has never met a URL, as far as its rules tell.
+
+    Raises BadUrlError, and ConfigError for rules that this version cannot apply.
+    """
+    if FACT not in facts:
+        return ""
+    rules = rules_from(facts[FACT])
+    if rules.any and (reason := Scope(rules).refusal(normal(url))):
+        return f"links to it are refused: {reason}"
+    others = ["nofollow", "beyond max_links"]
+    if rules.max_depth is not None:
+        others.append(f"deeper than max_depth = {rules.max_depth}")
+    return f"the scope has room for it: no page links to it, or only by links that are {' or '.join(others)}"
 
 
 class RedirectGuard:

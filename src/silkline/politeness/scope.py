@@ -41,7 +41,7 @@ class ScopeRules(msgspec.Struct, frozen=True, kw_only=True):
     allow, deny: regular expressions, searched for in the URL: one of the first must match, none of these.
     paths: how the path must begin. schemes: http, https or both.
     skip_extensions: endings of the path that are not followed, without the dot; `media` for the usual ones.
-    max_depth: links from where it starts; None for any number.
+    max_depth: links from where it starts; None for any number. max_pages_per_host: the budget of each host.
     """
 
     kind: ScopeKind = "auto"
@@ -53,6 +53,7 @@ class ScopeRules(msgspec.Struct, frozen=True, kw_only=True):
     schemes: tuple[str, ...] = ("http", "https")
     skip_extensions: tuple[str, ...] = ()
     max_depth: int | None = None
+    max_pages_per_host: int | None = None
 
     @property
     def bounded(self) -> bool:
