@@ -21,7 +21,7 @@ REQUIREMENTS = PEERS / "requirements.txt"
 
 class Program(msgspec.Struct, frozen=True):
     """name: on the command line. title: in the table. packages: whose versions are told. own: runs in
-    this environment, not in the peers'."""
+    this environment, not in the peers'. rival: name of the silkline that it is compared with."""
 
     name: str
     title: str
@@ -29,6 +29,7 @@ class Program(msgspec.Struct, frozen=True):
     packages: tuple[str, ...]
     own: bool = False
     arguments: tuple[str, ...] = ()
+    rival: str = "silkline"
 
     @property
     def python(self) -> str:
@@ -46,6 +47,7 @@ PEER_PROGRAMS = (
         PEERS / "limit_curl.py",
         ("pycurl", "turbohtml"),
         own=True,
+        rival="silkline-curl",
     ),
     Program("tutorial", "tutorial template", PEERS / "tutorial.py", ("aiohttp", "lxml")),
     Program("scrapling", "Scrapling", PEERS / "scrapling_spider.py", ("scrapling",)),

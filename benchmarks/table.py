@@ -20,7 +20,7 @@ Results = Mapping[str, Mapping[Program, Sequence[Measurement]]]
 
 
 def rows(runs: Mapping[Program, Sequence[Measurement]]) -> list[tuple[str, ...]]:
-    """One row per program: medians, and how many times faster silkline (one process) is."""
+    """One row per program: medians, and how many times faster its silkline (one process) is."""
     good = {program: [run for run in each if not run.fault] for program, each in runs.items()}
     rates = {program.name: median(run.rate for run in each) for program, each in good.items() if each}
     table: list[tuple[str, ...]] = []
@@ -29,8 +29,9 @@ def rows(runs: Mapping[Program, Sequence[Measurement]]) -> list[tuple[str, ...]]
             table.append((program.title, "failed", "", "", "", ""))
             continue
         ratio = ""
-        if program.name != "silkline" and "silkline" in rates:
-            ratio = f"{rates['silkline'] / rates[program.name]:.2f}x as fast"
+        rival = program.rival if program.rival in rates else "silkline"
+        if rival in rates and program.name != rival:
+            ratio = f"{rates[rival] / rates[program.name]:.2f}x as fast"
         table.append(
             (
                 program.title,

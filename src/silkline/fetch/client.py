@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Coroutine, Mapping
 from http import HTTPStatus
 from itertools import chain
 from time import perf_counter
@@ -12,7 +13,6 @@ from typing import Any
 import aiohttp
 import yarl
 from aiohttp import hdrs
-from multidict import CIMultiDict
 
 from silkline.errors import ProtocolError, ProxyError, SilklineError, TooLargeError
 from silkline.fetch.connector import Connector, Exchange, exchange
@@ -36,12 +36,20 @@ _REDIRECT_WAIT = 1.0
 """Bytes of a redirect's body, and seconds, that keeping its connection is worth."""
 
 
+_DIRECT: Mapping[str, Any] = {}
+
+
 class Client:
-    """An aiohttp session with the limits that hold for each hop."""
+    """aiohttp's sessions with the limits that hold for each hop.
+
+    usual: a session that adds the usual headers by itself, which costs less than to give them to `session`,
+        that adds none.
+    """
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
+        usual: aiohttp.ClientSession,
         connector: Connector,
         deadlines: Deadlines,
         options: FetchOptions,
@@ -49,11 +57,12 @@ class Client:
     ) -> None:
         self.deadlines = deadlines
         self._session = session
+        self._usual = usual
         self._connector = connector
         self._max_body = options.max_body
         self._max_headers = options.max_headers
         self._options = options
-        self._headers = CIMultiDict(options.headers)
+        self._headers = options.headers
         self._max_save = options.max_save
         self._files_dir = options.files_dir or None
         self._proxied = Proxied(session, open_socks)
@@ -65,17 +74,18 @@ class Client:
 
     async def close(self) -> None:
         self.deadlines.close()
+        await self._usual.close()
         await self._session.close()
         await self._proxied.close()
 
-    async def hop(self, request: Request) -> Response:
+    def hop(self, request: Request) -> Coroutine[Any, Any, Response]:
         """Fetch one URL. The body of a redirect is left out: nobody sees it, so it cannot fail either.
 
         Raises a FetchError whose `__cause__` is the original error.
         """
         if request.save_to is None or request.method == "HEAD":
-            return await self._exchange(request)
-        return await save(request, self._exchange, self._files_dir, self._max_save)
+            return self._exchange(request)
+        return save(request, self._exchange, self._files_dir, self._max_save)
 
     async def _exchange(self, request: Request, download: Download | None = None) -> Response:
         url = wire_url(request.url)
@@ -86,14 +96,22 @@ class Client:
         started = perf_counter()
         try:
             if not request.proxy:
-                response = await self._send(request, url, self._session)
+                response = await self._send(request, url)
                 first_byte = perf_counter() - started
-                body, wire_bytes = await self._received(response, download)
+                try:
+                    body, wire_bytes = await self._receive(response, download)
+                except BaseException:
+                    response.close()
+                    raise
             else:
                 async with self._proxied.session(request.proxy) as (session, arguments):
-                    response = await self._send(request, url, session, **arguments)
+                    response = await self._send(request, url, session, arguments)
                     first_byte = perf_counter() - started
-                    body, wire_bytes = await self._received(response, download)
+                    try:
+                        body, wire_bytes = await self._receive(response, download)
+                    except BaseException:
+                        response.close()
+                        raise
         except SilklineError:
             raise
         except Exception as error:
@@ -115,7 +133,11 @@ class Client:
         )
 
     async def _send(
-        self, request: Request, url: str, session: aiohttp.ClientSession, **arguments: Any
+        self,
+        request: Request,
+        url: str,
+        session: aiohttp.ClientSession | None = None,
+        arguments: Mapping[str, Any] = _DIRECT,
     ) -> aiohttp.ClientResponse:
         headers = request.headers
         if "@" in url:
@@ -126,24 +148,23 @@ class Client:
             headers = {**headers, **fields}  # aiohttp sends them to open a tunnel only
         if self._connector.crowded:
             headers = {"Connection": "close", **headers}
-        return await session.request(
+        if not headers and session is None:
+            return await self._usual.request(
+                request.method,
+                _yarl(url),
+                data=request.body,
+                allow_redirects=False,
+                skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),
+            )
+        return await (session or self._session).request(
             request.method,
             _yarl(url),
-            headers=with_defaults(headers, self._headers) if headers else self._headers,
+            headers=with_defaults(headers, self._headers),
             data=request.body,
             allow_redirects=False,
             skip_auto_headers=None if request.body is None else (hdrs.CONTENT_TYPE,),
             **arguments,
         )
-
-    async def _received(
-        self, response: aiohttp.ClientResponse, download: Download | None
-    ) -> tuple[bytes, int]:
-        try:
-            return await self._receive(response, download)
-        except BaseException:
-            response.close()
-            raise
 
     async def _receive(
         self, response: aiohttp.ClientResponse, download: Download | None

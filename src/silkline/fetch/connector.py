@@ -30,17 +30,17 @@ class Exchange:
     phase: "dns", "connect" or "tls", while there is no connection.
     """
 
-    __slots__ = ("connect", "dns", "guarded", "host", "peer", "phase", "refusal", "since", "tls")
-
-    def __init__(self) -> None:
-        self.peer = ""
-        self.dns = self.connect = self.tls = 0.0
+    # Most hops find a connection and set the peer only: the rest costs nothing as long as it is a default.
+    peer = phase = host = ""
+    dns = connect = tls = since = 0.0
+    guarded = False
+    refusal: BlockedError | None = None
 
     def begin(self, host: str, guarded: bool) -> None:
         """A connection has to be made."""
         self.host = host
         self.guarded = guarded
-        self.refusal: BlockedError | None = None
+        self.refusal = None
         self.since = 0.0
         self.phase = "dns"
 
@@ -149,7 +149,7 @@ class Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
     ) -> Any:
         connection = await super().connect(req, traces, timeout)
-        exchange.get().peer = cast(_Protocol, connection.protocol).peer
+        exchange.get().peer = connection.protocol.peer  # type: ignore[union-attr]
         self._deadlines.waiting("first_byte")
         return connection
 

@@ -31,6 +31,7 @@ _TABLE: dict[int, tuple[Callable[[str], FetchError], str]] = {
     _QUIC_CONNECT: (ConnectError, "cannot connect by QUIC"),
     pycurl.E_SSL_CONNECT_ERROR: (TlsError, "TLS failed"),
     pycurl.E_PEER_FAILED_VERIFICATION: (TlsError, "TLS failed"),
+    pycurl.E_SSL_ENGINE_INITFAILED: (TlsError, "TLS failed"),
     pycurl.E_SSL_ENGINE_NOTFOUND: (TlsError, "TLS failed"),
     pycurl.E_SSL_ENGINE_SETFAILED: (TlsError, "TLS failed"),
     pycurl.E_SSL_CERTPROBLEM: (TlsError, "TLS failed"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import aiohttp
 
@@ -51,11 +52,13 @@ class HttpFetcher(Engine):
             return _session(connect(partial(SocksConnector, proxy)), options)
 
         connector = connect(Connector)
-        return Client(_session(connector, options), connector, deadlines, options, through)
+        usual = _session(connector, options, headers=options.headers, connector_owner=False)
+        return Client(_session(connector, options), usual, connector, deadlines, options, through)
 
 
-def _session(connector: Connector, options: FetchOptions) -> aiohttp.ClientSession:
+def _session(connector: Connector, options: FetchOptions, **more: Any) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
+        **more,
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),  # the deadlines and the connector have the limits
