@@ -18,7 +18,7 @@ from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink, Say
 from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import Placed, arrivals, leases_of, placed
+from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of, placed
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
@@ -324,10 +324,10 @@ class RedisFrontier:
         looks = []
         for _ in range(2):
             for partition in self._job.partitions:
-                sizes = await partition.call("stats")
-                if sizes[0] or sizes[1] or sizes[2] or sizes[5]:
+                busy, *last = await partition.call("quiet")
+                if busy:
                     return False
-                looks.append(await partition.command("HMGET", "meta", "last_id", "last_token"))
+                looks.append(last)
         half = len(looks) // 2
         return looks[:half] == looks[half:]
 
@@ -342,9 +342,22 @@ class RedisFrontier:
     async def _take_out(self, cause: str | None, host: str | None, limit: int | None, *, again: bool) -> int:
         moved = 0
         for partition in self._job.partitions:
-            left = None if limit is None else limit - moved
-            async for some in redis_reads.letters(partition, cause, host, left):
-                # What never was a task cannot be visited.
-                chosen = [letter for letter in some if not again or letter.raw is None]
-                moved += await partition.take_out(chosen, again=again)
+            missed = True
+            while missed:  # somebody else takes letters out, too, and so moves those behind
+                missed = False
+                left = None if limit is None else limit - moved
+                async for some in redis_reads.letters(partition, cause, host, left, tasks_only=again):
+                    took = await partition.take_out(self._with_keys(some), again=again)
+                    moved += took
+                    missed = missed or took < len(some)
         return moved
+
+    def _with_keys(self, letters: Sequence[Letter]) -> list[Letter]:
+        """Letters of other programs do not say which request they are."""
+        keys = self._job.keys
+        return [
+            letter
+            if letter.fingerprint or letter.raw is not None
+            else msgspec.structs.replace(letter, fingerprint=keys.of(letter.request))
+            for letter in letters
+        ]

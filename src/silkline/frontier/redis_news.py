@@ -65,6 +65,12 @@ class News:
         while True:
             try:
                 await self._hear()
+            except exceptions.NoPermissionError:
+                self._link.say(
+                    f"this user of Redis may not listen on the channel {self.channel}: idle workers notice "
+                    f"new work late (ACL SETUSER ... &{self.channel})"
+                )
+                return
             except (exceptions.RedisError, exceptions.RedisClusterException, OSError):
                 # Nothing is lost: until it is back, an idle worker asks by the clock.
                 await asyncio.sleep(random.uniform(0.5, 1.5))

@@ -168,12 +168,16 @@ class Partition:
         await self.call("release", held=held, worker=self._worker, all=everything, keep=keep)
 
     async def take_out(self, letters: Sequence[Letter], *, again: bool) -> int:
-        """Remove dead letters from their list; with `again` they are waiting. Returns how many there were."""
+        """Remove dead letters from their list; with `again` they are waiting. Returns how many were where
+        they had been read."""
         args: list[bytes] = []
         for letter in letters:
             request = msgspec.structs.replace(letter.request, retry_count=0)
             args += (letter.text, letter.fingerprint.to_bytes(8, "big", signed=True) + json_of(request))
-        heads = [(letter.host, letter.request.priority, letter.id) for letter in letters]
+        heads = [
+            (letter.host, letter.request.priority, letter.id, str(letter.fingerprint), letter.place)
+            for letter in letters
+        ]
         (moved,) = await self.once("resend", args, letters=heads, again=again)
         return int(moved)
 

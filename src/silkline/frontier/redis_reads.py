@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -53,9 +54,11 @@ def moves(raw: Raw, partition: Partition, changed: Mapping[str, str]) -> list[tu
 
 
 async def letters(
-    partition: Partition, cause: str | None, host: str | None, limit: int | None
+    partition: Partition, cause: str | None, host: str | None, limit: int | None, *, tasks_only: bool = False
 ) -> AsyncIterator[list[Letter]]:
     """Dead letters, the newest first, at most `limit`; a bounded number at a time.
+
+    tasks_only: none that never was a task, and cannot be visited.
 
     From the end of the list to its start, so that what is added or taken out meanwhile moves none of those
     still to come.
@@ -65,13 +68,20 @@ async def letters(
     pending: list[Letter] = []
     while end > 0 and (left is None or left > 0):
         start = max(0, end - CHUNK)
-        pending += map(letter_of, await partition.command("LRANGE", "task:dead", start, end - 1))
+        texts = await partition.command("LRANGE", "task:dead", start, end - 1)
+        pending += map(letter_of, texts, count(start))
         end = start
         pending.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
         # Those of the last moment may have more of their like in the next chunk.
         ripe = len(pending) if end == 0 else _before_last_moment(pending)
         ready, pending = pending[:ripe], pending[ripe:]
-        chosen = [one for one in ready if cause in (None, one.cause) and host in (None, one.host)][:left]
+        chosen = [
+            one
+            for one in ready
+            if cause in (None, one.cause)
+            and host in (None, one.host)
+            and not (tasks_only and one.raw is not None)
+        ][:left]
         if left is not None:
             left -= len(chosen)
         if chosen:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from silkline.errors import TaskError
+from silkline.errors import BadUrlError, TaskError
 from silkline.keys import KeyRules
 from silkline.outcome import DeadLetter, Lease, Refused
-from silkline.request import Request
+from silkline.request import Request, request_from_task
 from silkline.url import host_of
 
 _encode = msgspec.json.Encoder().encode
@@ -99,9 +100,9 @@ def refused_of(count: int, payload: bytes) -> Refused:
 
 
 class Letter(msgspec.Struct, frozen=True):
-    """A dead letter as it stands in the list. `text` is its identity there.
+    """A dead letter as it stands in the list: `text`, at `place`.
 
-    raw: of an entry that was no task, what it was.
+    raw: of an entry that was no task, what it was. id, fingerprint: 0 where another program wrote it.
     """
 
     text: bytes
@@ -113,11 +114,9 @@ class Letter(msgspec.Struct, frozen=True):
     at: float
     id: int
     fingerprint: int
+    host: str
+    place: int
     raw: str | None = None
-
-    @property
-    def host(self) -> str:
-        return host_of(self.request.url) if self.raw is None else ""
 
     def told(self) -> DeadLetter:
         return DeadLetter(
@@ -126,15 +125,22 @@ class Letter(msgspec.Struct, frozen=True):
 
 
 _FACTS = ("cause", "error", "deliveries", "worker", "at", "id", "fingerprint", "raw")
+_is_fingerprint = re.compile(r"[0-9a-f]{16}").fullmatch
+_MAX_ID = 2**53
 
 
-def letter_of(text: bytes) -> Letter:
+def letter_of(text: bytes, place: int = 0) -> Letter:
     """Another program may have written anything; what cannot be read is shown as it stands."""
     try:
         task = msgspec.json.decode(text)
         facts = {name: task.pop(name, None) for name in _FACTS}
-        raw = facts["raw"]
-        request = Request(url=task["url"]) if raw is not None else msgspec.convert(task, Request)
+        raw, fingerprint, id = facts["raw"], str(facts["fingerprint"]), facts["id"]
+        if raw is not None:
+            request, raw = Request(url=task["url"]), str(raw)
+        elif _is_fingerprint(fingerprint):
+            request = msgspec.convert(task, Request)
+        else:
+            request = request_from_task(msgspec.json.encode(task))
         return Letter(
             text=text,
             request=request,
@@ -143,15 +149,33 @@ def letter_of(text: bytes) -> Letter:
             deliveries=int(facts["deliveries"] or 0),
             worker=str(facts["worker"] or ""),
             at=float(facts["at"] or 0.0),
-            id=int(facts["id"] or 0),
-            fingerprint=int.from_bytes(bytes.fromhex(facts["fingerprint"] or ""), "big", signed=True),
+            id=id if isinstance(id, int) and 0 < id < _MAX_ID else 0,
+            fingerprint=(
+                int.from_bytes(bytes.fromhex(fingerprint), "big", signed=True)
+                if _is_fingerprint(fingerprint)
+                else 0
+            ),
+            host=host_of(request.url) if raw is None else "",
+            place=place,
             raw=raw,
         )
-    except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError) as error:
+    except _UNREADABLE as error:
         shown = text[:500].decode("utf-8", "replace")
-        return Letter(
-            text, Request(url=shown), "unknown", f"no dead letter: {error}", 0, "", 0.0, 0, 0, raw=shown
-        )
+        why = f"no dead letter: {error}"
+        return Letter(text, Request(url=shown), "unknown", why, 0, "", 0.0, 0, 0, "", place, raw=shown)
+
+
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    TaskError,
+    BadUrlError,
+    msgspec.MsgspecError,
+)
 
 
 def bad_task(entry: bytes, error: str, worker: str) -> bytes:

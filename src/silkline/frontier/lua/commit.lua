@@ -29,7 +29,8 @@ for _, outcome in ipairs(call.others) do
     end
 end
 if #stale > 0 then
-    return answered({ 'stale', unpack(stale) })
+    table.insert(stale, 1, 'stale')
+    return answered(stale)
 end
 for _, position in ipairs(call.positions) do
     if redis.call('HGET', PREFIX .. 'positions', position[1]) ~= position[3] then
@@ -41,6 +42,18 @@ for _, fingerprint in ipairs(call.claims) do
         return answered({ 'claimed' })
     end
 end
+
+local function are_lists_fit()
+    if call.urls > 0 then
+        redis.call('SCARD', PREFIX .. 'url:done')
+    end
+    for _, outcome in ipairs(call.others) do
+        if outcome[3] == 'dead' then
+            return redis.call('LLEN', DEAD)
+        end
+    end
+end
+are_lists_fit()
 
 local finished = 0
 for _, group in ipairs(call.done) do
@@ -88,10 +101,10 @@ end
 if finished > 0 then
     redis.call('HINCRBY', META, 'done', finished)
     redis.call('HINCRBY', META, 'ended', finished)
-    redis.call('HINCRBY', STATS, 'done', finished)
+    count('done', finished)
 end
 if retried > 0 then
-    redis.call('HINCRBY', STATS, 'retried', retried)
+    count('retried', retried)
 end
 
 for _, fingerprint in ipairs(call.claims) do

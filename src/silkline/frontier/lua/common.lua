@@ -91,9 +91,15 @@ local function answered(reply)
     return reply
 end
 
--- Tell idle workers that there may be work; nobody idle costs one lookup.
+-- A script that fails half-way leaves what it has written. So whatever may fail because of what others did
+-- is looked at before the first write (the public keys may be of any type), or may fail without harm.
+local function count(name, by)
+    redis.pcall('HINCRBY', STATS, name, by)
+end
+
+-- Tell idle workers that there may be work; nobody idle costs one lookup. Who may not publish is not heard.
 local function tell(news)
     if call.channel and redis.call('DEL', IDLE) == 1 then
-        redis.call('PUBLISH', call.channel, news)
+        redis.pcall('PUBLISH', call.channel, news)
     end
 end

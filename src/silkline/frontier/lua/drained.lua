@@ -12,15 +12,17 @@ local function is_at(place, entry)
     return found and string.sub(found, 1, call.bytes + 1) == entry
 end
 
+redis.call('LLEN', DEAD)
 redis.call('DEL', PREFIX .. 'draining')
 if not (is_at(0, ARGV[2]) and is_at(call.count - 1, ARGV[3])) then
     return answered({ -1 })
 end
 redis.call('LTRIM', INBOX, call.count, -1)
 for i = 4, 3 + call.bad do
+    count_buried(1)
     local id = redis.call('HINCRBY', META, 'last_id', 1)
     redis.call('RPUSH', DEAD, ARGV[i] .. ',"at":' .. exact(now) .. ',"id":' .. id .. '}')
-    redis.call('HINCRBY', STATS, 'dead', 1)
+    count('dead', 1)
     redis.call('HINCRBY', META, 'ended', 1)
 end
 local added = enqueue(call.runs, 4 + call.bad)

@@ -36,8 +36,15 @@ local function read_delayed(text)
         cause = f[4], error = f[5], retries = f[6], payload = f[7] }
 end
 
+-- How many requests have become dead letters and are nothing else since. Kept beside the list, from which
+-- anybody may take letters, and put some in.
+local function count_buried(by)
+    redis.call('HINCRBY', META, 'buried', by)
+end
+
 -- A dead letter is the request's own JSON object, continued.
 local function bury(request)
+    count_buried(1)
     local fingerprint = string.gsub(string.sub(request.payload, 1, 8), '.', function(byte)
         return fmt('%02x', string.byte(byte))
     end)
@@ -47,7 +54,7 @@ local function bury(request)
         .. ',"at":' .. exact(now) .. ',"id":' .. int(request.id)
         .. ',"fingerprint":"' .. fingerprint .. '"}')
     redis.call('HINCRBY', META, 'ended', 1)
-    redis.call('HINCRBY', STATS, 'dead', 1)
+    count('dead', 1)
 end
 
 -- Take these leases away from whoever holds them; `conclude` says where each request goes. The others

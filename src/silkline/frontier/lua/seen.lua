@@ -175,7 +175,7 @@ local function enqueue(runs, first)
     end
     if last_id > before then
         redis.call('HSET', META, 'last_id', int(last_id))
-        redis.call('HINCRBY', STATS, 'added', last_id - before)
+        count('added', last_id - before)
         save_seen()
     end
     return last_id - before, refused, example

@@ -19,6 +19,9 @@ end
 
 local function take_back_expired()
     local lost = redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now, 'LIMIT', 0, call.sweep)
+    if #lost > 0 then
+        redis.call('LLEN', DEAD)
+    end
     local by_host = {}
     for _, text in ipairs(lost) do
         local token, key = string.match(text, '^(%d+) (.*)$')
@@ -44,6 +47,6 @@ local function take_back_expired()
         end)
     end
     if #lost > 0 then
-        redis.call('HINCRBY', STATS, 'leases_lost', #lost)
+        count('leases_lost', #lost)
     end
 end
