@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.errors import TaskError
-from silkline.request import MAX_TASK_BYTES, Follow, Request, request_from_task
+from silkline.request import (
+    MAX_TASK_BYTES,
+    Follow,
+    Request,
+    request_from_fields,
+    request_from_task,
+    storable,
+)
 
 URL = "https://shop.example/"
 
@@ -61,6 +68,10 @@ def test_a_json_task_needs_no_more_than_its_url() -> None:
         ('{"url": "https://shop.example/", "headers": {"A": "b\\r\\nX: y"}}', "not an HTTP header"),
         ('{"url": "https://shop.example/", "headers": {"A:": "b"}}', "not an HTTP header"),
         ('{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100_000 + "}", "nested too deeply"),
+        (
+            '{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100 + "]" * 100 + "}}",
+            "nested too deeply",
+        ),
         (b"https://shop.example/\xff", "not UTF-8"),
         ("https://shop.example/\ud800", "not UTF-8"),
         (b" " + b"x" * (MAX_TASK_BYTES + 1), "over the limit"),
@@ -160,3 +171,23 @@ def test_a_post_of_json_or_form_fields_says_what_it_is() -> None:
 def test_a_post_has_one_body(bodies: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="either json= or form="):
         Request.post("https://h.example/", **bodies)
+
+
+def test_what_is_nested_as_deeply_as_a_task_may_be_is_read_on_a_deep_stack_too() -> None:
+    extra = '{"a": ' + "[" * 99 + "]" * 99 + "}"
+    text = f'{{"url": "https://shop.example/", "extra": {extra}}}'
+
+    def read(frames: int) -> Request:
+        return read(frames - 1) if frames else request_from_task(text)
+
+    assert read(500) == request_from_task(text)
+
+
+def test_a_link_is_not_nested_more_deeply_than_a_task() -> None:
+    inner: list[Any] = []
+    for _ in range(200):
+        inner = [inner]
+    with pytest.raises(TaskError, match="more than 100 levels"):
+        storable(Request("https://shop.example/", extra={"a": inner}))
+    with pytest.raises(TaskError, match="nested too deeply"):
+        request_from_fields({"url": "https://shop.example/", "extra": {"a": inner}})

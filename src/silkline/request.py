@@ -15,6 +15,8 @@ from silkline.url import check, fingerprint_of
 DEFAULT_LABEL = "default"
 PRIORITY_LIMIT = 1_000
 MAX_TASK_BYTES = 1_048_576
+MAX_NESTING = 100
+"""Levels of lists and objects in `extra`: what is read here must be read on a deeper stack, too."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -130,12 +132,16 @@ def request_from_fields(fields: Mapping[str, Any]) -> Request:
     """
     try:
         return _checked(msgspec.convert(fields, Request, builtin_types=(bytes,)))
+    except RecursionError as error:
+        raise TaskError("task is nested too deeply") from error
     except (ValueError, BadUrlError, msgspec.MsgspecError) as error:
         raise TaskError(str(error)) from error
 
 
 def _checked(request: Request) -> Request:
     """A request from outside, fit to be sent (RFC 9110: tokens and field values)."""
+    if _is_nested(request.extra, MAX_NESTING):
+        raise TaskError(f"extra is nested too deeply: {MAX_NESTING} levels are allowed")
     if not _is_token(request.method):
         raise TaskError(f"method {request.method[:40]!r} is not an HTTP method")
     for name, value in request.headers.items():
@@ -160,6 +166,17 @@ def storable(request: Request) -> Request:
     Raises TaskError where it would not: a field of another type than declared, or an `extra` that is no JSON.
     """
     try:
+        if _is_nested(request.extra, MAX_NESTING):
+            raise ValueError(f"its extra has more than {MAX_NESTING} levels")
         return _task_decoder.decode(_encoder.encode(request))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise TaskError(f"a request for {str(request.url)[:200]!r} cannot be kept: {error}") from error
+
+
+def _is_nested(value: Any, levels: int) -> bool:
+    """Whether lists and objects stand in each other in more levels than that."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return levels == 0 or any(_is_nested(inner, levels - 1) for inner in value)

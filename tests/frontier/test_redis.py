@@ -20,7 +20,7 @@ from silkline.frontier import redis as redis_frontier
 from silkline.frontier import redis_link
 from silkline.frontier.redis import RedisFrontier
 from silkline.frontier.redis_lookup import exists, options_in, outputs_in, remove
-from silkline.outcome import Alias, Done, Heartbeat, Item, Lease, Outcome, Stats
+from silkline.outcome import Alias, Done, Heartbeat, Item, Lease, Outcome, RetryLater, Stats
 from silkline.protocols import Positions
 from silkline.request import Request
 from tests import servers
@@ -410,6 +410,18 @@ class TestInbox:
             assert await frontier.resend(cause="bad_task") == 0
             assert await frontier.drop(cause="bad_task") == 5
         assert client.memory_usage(f"{job}:meta")
+
+    async def test_a_field_of_the_users_own_is_no_count_of_retries(
+        self, job: str, client: redis.Redis
+    ) -> None:
+        client.rpush(f"{job}:task:wait", '{"url":"http://a/1","extra":{"retry_count":77}}')
+        async with opened(job) as frontier:
+            for told in ("retry 0", "retry 1"):
+                (lease,) = (await frontier.lease(1)).leases
+                free = told == "retry 0"
+                verdict = RetryLater(0.0, "paused", "not now", costs_retry=not free)
+                await frontier.commit([Outcome(lease, verdict)])
+                assert told in (await frontier.explain("http://a/1")).detail
 
     async def test_a_hundred_thousand_entries_come_in_once_each_with_two_workers(
         self, job: str, client: redis.Redis

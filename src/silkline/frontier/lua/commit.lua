@@ -87,7 +87,7 @@ for _, outcome in ipairs(call.others) do
         elseif verdict == 'retry' then
             request.payload = ARGV[argument]
             argument = argument + 1
-            request.retries = tonumber(string.match(request.payload, '"retry_count":(%d+)') or 0)
+            request.retries = retries_of(request.payload)
             put_off(h, request, now + after)
             retried = retried + 1
         else

@@ -42,6 +42,13 @@ local function count_buried(by)
     redis.call('HINCRBY', META, 'buried', by)
 end
 
+-- How often it was tried again. In `extra`, which comes later, the user may have a field of that name.
+local function retries_of(payload)
+    local extra = string.find(payload, '"extra":{', 9, true)
+    local at, _, retries = string.find(payload, '"retry_count":(%d+)', 9)
+    return at and not (extra and extra < at) and tonumber(retries) or 0
+end
+
 -- A dead letter is the request's own JSON object, continued.
 local function bury(request)
     count_buried(1)

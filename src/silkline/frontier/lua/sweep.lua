@@ -33,7 +33,7 @@ local function take_back_expired()
         end_leases(h, tokens, function(request, token)
             request.cause = 'crash'
             request.error = 'its worker died or hung ' .. request.deliveries .. ' times'
-            request.retries = tonumber(string.match(request.payload, '"retry_count":(%d+)') or 0)
+            request.retries = retries_of(request.payload)
             if request.deliveries >= call.max_deliveries then
                 bury(request)
             else
