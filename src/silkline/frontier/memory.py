@@ -258,7 +258,8 @@ class MemoryFrontier:
     async def apply(self, options: FrontierOptions) -> None:
         now = self._now()
         before, self._options = self._options, options
-        if (before.per_host, before.delay) == (options.per_host, options.delay):
+        limits = [(given.per_host, given.delay, given.ceiling) for given in (before, options)]
+        if limits[0] == limits[1]:
             return
         for host in self._hosts.values():
             for queue in host.queues.values():
