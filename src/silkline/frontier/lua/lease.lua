@@ -117,9 +117,12 @@ local function give(h, priority, request)
     expiries[n + 1] = starts_in > 0 and exact(now + starts_in + call.lease_seconds) or soon
     expiries[n + 2] = text .. ' ' .. h.key
     n = #leases
-    leases[n + 1], leases[n + 2] = text, request.deliveries + 1
+    -- One by one: several at once are assigned from the last, which makes a table of the array.
+    leases[n + 1] = text
+    leases[n + 2] = request.deliveries + 1
     leases[n + 3] = starts_in > 0 and exact(starts_in) or '0'
-    leases[n + 4], leases[n + 5] = h.key, request.payload
+    leases[n + 4] = h.key
+    leases[n + 5] = request.payload
 end
 
 for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
