@@ -78,3 +78,15 @@ def test_a_file_moves_to_another_file_system_too(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "replace", other_system)
     move(source, path)
     assert (path.read_bytes(), source.exists(), list(path.parent.iterdir())) == (b"data", False, [path])
+
+
+def test_no_device_or_pipe_is_replaced_and_a_link_is_written_through(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SaveError, match="it is no regular file"):
+        placed(str(tmp_path / "pipe"))
+    with pytest.raises(SaveError, match="it is no regular file"):
+        placed("/dev/null")
+    (tmp_path / "link").symlink_to("target")
+    write_whole(placed(str(tmp_path / "link")), b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"x"

@@ -233,3 +233,11 @@ def test_a_value_found_later_takes_the_place_of_the_first_with_its_own_origin() 
 def test_values_are_shown_as_they_could_be_written(name: str, value: object, text: str) -> None:
     assert shown(name, Settings(**{name: value})) == text  # type: ignore[arg-type]
     assert convert(name, text, "here") == value
+
+
+def test_headers_may_be_keys_and_are_not_shown() -> None:
+    given = {"headers": ["X-Api-Key: TOPSECRET"]}
+    assert shown("headers", settings_from(given, "here")) == "X-Api-Key: ***"
+    with pytest.raises(ConfigError) as caught:
+        settings_from({"headers": ["X-Api-Key: TOPSECRET", "bad TOPSECRET"]}, "here")
+    assert "TOPSECRET" not in str(caught.value)

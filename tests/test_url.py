@@ -414,3 +414,9 @@ def test_bad_urls_are_refused_with_the_reason(text: str, message: str) -> None:
 )
 def test_good_urls_stay_as_written_unless_no_server_could_read_them(text: str, url: str) -> None:
     assert check(text) == url
+
+
+def test_a_bad_url_is_quoted_without_its_password() -> None:
+    with pytest.raises(BadUrlError) as caught:
+        check("http://u:TOPSECRET@[::1/")
+    assert "TOPSECRET" not in str(caught.value)

@@ -53,7 +53,10 @@ Contact = Annotated[
 HeaderLine = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[^\r\n\x00]*$")]
 Headers = Annotated[
     tuple[HeaderLine, ...],
-    Meta(description="headers, each as 'Name: value'", extra={"form": "lines", "joint": ": "}),
+    Meta(
+        description="headers, each as 'Name: value'",
+        extra={"form": "lines", "joint": ": ", "secret": True},
+    ),
 ]
 Credentials = Annotated[
     tuple[Line, ...],

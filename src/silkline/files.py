@@ -28,7 +28,9 @@ def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None =
     if "\0" in text or os.path.basename(text) in ("", ".", ".."):
         raise SaveError(f"{text[:200]!r} is no name for a file")
     with saving(path):
-        path = path.parent.resolve() / path.name
+        path = path.resolve()  # through a link to the file that it names
+        if path.exists() and not path.is_file():
+            raise SaveError(f"cannot save to {path}: it is no regular file; choose another name")
     if (folder is not None or not os.path.isabs(text)) and not path.is_relative_to(base):
         hint = "" if folder is not None else "; an absolute path may lead anywhere"
         raise SaveError(f"{text[:200]!r} leads out of the folder {base}{hint}")

@@ -168,6 +168,8 @@ def _without_secret(line: str) -> str:
     """Credentials up to their secret; a proxy with its host alone."""
     if match := re.match(r"\S+\s+(?:basic|bearer)\b", line, re.IGNORECASE):
         return f"{match[0]} ***"
+    if match := re.match(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+: ", line):
+        return f"{match[0]}***"  # a header's value may be a key
     scheme, mark, _ = line.rpartition("@")[0].partition("://")
     if "@" in line:
         return f"{scheme}{mark}***@{line.rpartition('@')[2]}"

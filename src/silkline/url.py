@@ -287,6 +287,7 @@ def _with_sorted_query(url: str) -> str:
 
 
 def _quoted(text: str) -> str:
+    text = re.sub(r"(//[^:/?#@\s]*):[^/?#\s]*@", r"\1:***@", text)
     return repr(text if len(text) <= 200 else text[:200] + "…")
 
 
@@ -308,4 +309,4 @@ def _fault(text: str) -> str:
         return f"{_quoted(text)} has a space in its host; one URL a line, spaces in it written %20"
     if port and not (port.isdigit() and int(port[:6]) <= 65_535):
         return f"{_quoted(text)} has a port that is not a number from 0 to 65535"
-    return f"{_quoted(text)} is not a valid URL: its host {host[:100]!r} is not one"
+    return f"{_quoted(text)} is not a valid URL: its host {host.rpartition('@')[2][:100]!r} is not one"

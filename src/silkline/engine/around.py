@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from silkline.config import Settings
+from silkline.errors import ConfigError
 from silkline.fetch.bans import MARKERS, Bans
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.pool import ProxyPool
@@ -33,6 +34,10 @@ def around_of(settings: Settings, sessions: Sessions, tell: Callable[[str], None
 def proxies_of(settings: Settings) -> Source | None:
     """Where the proxies come from; None for no proxies. Raises ConfigError for what are none."""
     sources: list[Source] = []
+    if settings.proxies is not None and not settings.proxies.strip():
+        raise ConfigError("proxies is empty: name a file or URL with proxies, or leave it out")
+    if settings.proxy_region and not settings.proxy and settings.proxies is None:
+        raise ConfigError("proxy_region chooses among proxies: give proxy or proxies, too")
     if settings.proxy:
         sources.append(FixedProxies(settings.proxy))
     if settings.proxies:
