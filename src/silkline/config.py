@@ -146,6 +146,7 @@ Dedup = Annotated[
     Literal["exact", "bloom", "none"],
     Meta(description="exact, bloom or none", extra={"form": "word"}),
 ]
+Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="a number of requests a second, more than 0")]
 Chance = Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1, such as 0.001")]
 Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 1 to 65535, or 0 for any free one")]
 Seconds = Annotated[
@@ -205,7 +206,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     job: str = "spider"
     per_host: int = 8
     delay: float = 0.0
-    ceiling: int | None = None
+    ceiling: int | None = 10_000
     max_pages: int | None = None
     lease_seconds: float = 60.0
     max_deliveries: int = 13
@@ -260,6 +261,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots_patience: seconds for which the pages of a host wait for a robots.txt that cannot be had.
     robots_meta: what pages themselves ask of robots: "links", nofollow is obeyed; "all", noindex too, and
         such a page's items are not kept; "off", neither.
+    adaptive: whether hosts are asked more slowly, or more quickly, by what they answer.
+    adaptive_floor: requests a second below which no host is slowed down.
+    adaptive_ceiling: requests in flight on one host up to which more are tried; None for per_host.
     max_delay: seconds between two starts on one host that its robots.txt can ask for at most.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
@@ -323,6 +327,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots_patience: Seconds = 60.0
     robots_meta: RobotsMetaMode = "links"
     max_delay: Seconds = 60.0
+    adaptive: Flag = True
+    adaptive_floor: Rate = 0.1
+    adaptive_ceiling: Workers | None = None
     sessions: Workers = 1
     proxy: ProxyUrls = ()
     proxies: Line | None = None
@@ -374,6 +381,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             job=self.job,
             per_host=self.per_host,
             delay=self.delay,
+            ceiling=max(self.per_host, self.adaptive_ceiling or 0) if self.adaptive else None,
             max_pages=self.max_pages,
             lease_seconds=self.lease_seconds,
             max_deliveries=self.retries + 10 if self.max_deliveries is None else self.max_deliveries,

@@ -48,7 +48,7 @@ class TestPace:
     async def test_without_a_ceiling_no_pace_counts_but_it_is_kept(
         self, opened: Opened, clock: ManualClock
     ) -> None:
-        async with opened(per_host=2) as frontier:
+        async with opened(per_host=2, ceiling=None) as frontier:
             await frontier.add(pages("a", 9))
             await frontier.pace([A], always(HostPace(1, 30.0, state=b"x")))
             batch = await frontier.lease(9)

@@ -61,6 +61,10 @@ SETTINGS: dict[str, Any] = {
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
     "processes": _text(SPEED, "N", "Worker processes.", "1"),
     "robots": _text(SPEED, "on|off", "Whether robots.txt is obeyed.", "on"),
+    "adaptive": _text(SPEED, "on|off", "Whether hosts are asked more slowly that have trouble.", "on"),
+    "adaptive_ceiling": _text(
+        SPEED, "N", "Try out more requests to one host at once, up to this many.", "--per-host"
+    ),
     "robots_meta": _text(
         SPEED, "MODE", "What pages ask of robots: links (obey nofollow), all (noindex, too), off.", "links"
     ),

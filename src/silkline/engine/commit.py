@@ -35,6 +35,8 @@ class Committer:
         self._deliver = deliver
         self._hook = hook
         self._wake_leaser = wake_leaser
+        self.note: Callable[[Visited], None] | None = None
+        """Also told of every visit, where the pace of hosts is found out."""
         self._pending: list[Outcome] = []
         self._withdrawn: list[int] = []
         self._arrived = asyncio.Event()
@@ -44,6 +46,8 @@ class Committer:
     def put(self, visited: Visited) -> None:
         """An outcome to commit. The event goes to the hooks; the body is let go of here."""
         self._hook(visited)
+        if self.note is not None:
+            self.note(visited)
         outcome = visited.outcome
         self._pending.append(outcome)
         if outcome.block_host:

@@ -82,10 +82,14 @@ def asked_wait(error: SilklineError) -> float | None:
     return min(wanted, MAX_RETRY_AFTER) if wanted > 0 else 0.0  # NaN is not: it would wait for ever
 
 
-def host_block(error: SilklineError) -> float:
-    """Seconds for which the whole host should be left alone; 0 for not at all."""
+def host_block(error: SilklineError) -> float | None:
+    """Seconds for which the whole host should be left alone; 0 for not at all; None where it is busy and does
+    not say for how long (a 503 without Retry-After may be one page's)."""
     if isinstance(error, StatusError) and error.status in BUSY_STATUSES:
-        return asked_wait(error) or 0.0
+        asked = asked_wait(error)
+        if asked is None and error.status == 429:
+            return None
+        return asked or 0.0
     return 0.0
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.leases import Held
+from silkline.engine.pacing import Pacing
 from silkline.engine.retry import RetryPolicy
 from silkline.events import Steered, Trouble
 from silkline.live import Live, read_live
@@ -37,6 +38,7 @@ class Levers(msgspec.Struct, frozen=True):
     retry: RetryPolicy
     fetcher: Fetcher
     wake_leaser: Callable[[], None]
+    pacing: Pacing | None = None
 
 
 class Pulse:
@@ -132,6 +134,8 @@ class Steering:
         levers.retry.retries = wanted.retries
         if {"timeout", "concurrency"} & set(changes):
             self._adjust_fetcher(wanted, changes)
+        if levers.pacing is not None:
+            levers.pacing.follow(wanted)
         if wanted.frontier_options != before.frontier_options:
             # What waits for its moment was spaced by the old limits: let the frontier space it anew.
             postponed = levers.held.follow_delay(wanted.delay)

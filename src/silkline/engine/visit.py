@@ -17,6 +17,7 @@ from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
 from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome, Refused
 from silkline.parse.page import Page
+from silkline.politeness.busy import BusyHosts
 from silkline.protocols import CallNext, Clock, Sink
 from silkline.request import Request
 from silkline.response import Response
@@ -40,6 +41,7 @@ class Tools(msgspec.Struct, frozen=True):
     canonical: whether pages are trusted to say by rel=canonical what other URL they have.
     content_types: what pages may be; () for anything.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
+    busy: the hosts that have said 429 lately, and not for how long.
     """
 
     fetch: CallNext
@@ -53,6 +55,7 @@ class Tools(msgspec.Struct, frozen=True):
     content_types: Sequence[str] = ()
     unindexed: str | None = None
     policy: Policy | None = None
+    busy: BusyHosts = msgspec.field(default_factory=BusyHosts)
 
 
 async def visit(lease: Lease, tools: Tools) -> Visited:
@@ -69,6 +72,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             await tools.policy(lease.request, lease.host)
         response = await tools.fetch(lease.request)
         expect_success(response, tools.clock)
+        if tools.busy and not response.history:
+            tools.busy.answered(lease.host, started)
         page = Page(response)
         if tools.content_types:
             expect_content(page, tools.content_types)
@@ -85,9 +90,13 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         raise
     except SilklineError as error:
         verdict = tools.retry.verdict(error, lease.request)
+        block = host_block(error)
         # After a redirect it may be another host that is busy; that one's requests will find out themselves.
-        own = response is None or host_of(response.url) == lease.host
-        outcome = Outcome(lease, verdict, block_host=host_block(error) if own else 0.0)
+        if block != 0.0 and response is not None and host_of(response.url) != lease.host:
+            block = 0.0
+        elif block is None:
+            block = tools.busy.busy(lease.host, started, perf_counter())
+        outcome = Outcome(lease, verdict, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise

@@ -17,6 +17,7 @@ from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.monitor import Monitor, Publish
+from silkline.engine.pacing import Pacing
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.robots import robot_listening
 from silkline.engine.seeder import Seeder
@@ -83,6 +84,12 @@ class Worker:
             self._committer.hurry,
             keep_alive=settings.keep_alive,
         )
+        self._pacing = None
+        if settings.adaptive and settings.cache != "offline":
+            self._pacing = Pacing(
+                parts.frontier, settings, self._held, self._committer.give_back, lambda: 0.0
+            )
+            self._committer.note = self._pacing.note
         parts.frontier.listen(self._wake_leaser, lambda line: parts.hook(Trouble(line)))
         self._monitor = Monitor(parts.frontier, self._held, self._seeding, parts.publish)
         self._stop_asked = asyncio.Event()
@@ -91,7 +98,7 @@ class Worker:
         self._steering = Steering(
             parts.frontier,
             settings,
-            Levers(self._held, retry, parts.fetcher, self._wake_leaser),
+            Levers(self._held, retry, parts.fetcher, self._wake_leaser, self._pacing),
             Pulse(parts.tally, self._held),
             parts.hook,
         )
@@ -160,6 +167,8 @@ class Worker:
                 tasks.create_task(self._steering.run(), name="steering"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
             ]
+            if self._pacing is not None:
+                side.append(tasks.create_task(self._pacing.run(), name="pacing"))
             if parts.keeper is not None:
                 side.append(tasks.create_task(parts.keeper.run(), name="keeper"))
             reason = await self._reason_to_stop(leaser)

@@ -1,0 +1,358 @@
+"""How fast a host can be asked: found out from what it answers, by rules that one can predict.
+
+A host begins with `start` requests in flight and without a delay. Once a second, or with the fifth failure in
+a row, what all workers have seen of it since is judged:
+
+    less than 1 % failures, latency good     x 1.5, up to 95 % of where it last failed; there it waits for
+                                             `patience`, then goes on by 5 %, 10 %, 20 %, ...
+    1 % to 5 % failures                      as it is; where it was a 429 or a 503: x 0.95
+    more than 5 % failures                   x 0.7 of what it still answered well
+    latency more than twice the host's best  x 0.7
+    nothing but failures                     a pause of 2 s, 4 s, ... 60 s; then a quarter of the old rate
+
+Failures are 429 and 503, timeouts, errors of the connection and 403, 408, 425, 500, 502, 504. Only the first
+two say by themselves that we ask too much. What three steps down in a row do not mend has other causes: a
+latency that stays is the host's new best, failures that stay slow it down no further.
+
+The first step down lowers how many requests may be in flight; where that is not enough, and for every host
+that says 429, a delay between two starts follows, down to `floor` requests a second. All of it is pure: time
+is passed in.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf, log2
+
+import msgspec
+
+EPOCH = 1.0
+"""Seconds that are judged together, at least."""
+LONG_EPOCH = 5.0
+"""Seconds after which fewer than `ENOUGH` answers are judged, too."""
+ENOUGH = 10
+ALARM = 5
+"""So many failures in a row, and nothing else, are judged at once."""
+
+UP, DOWN, BACK = 1.5, 0.7, 0.95
+CALM, TROUBLED = 0.01, 0.05
+SLOW = 2.0
+NOTICED = 0.1
+"""Seconds by which latency has to grow at least: less harms nobody, and is lost in the noise."""
+HELPLESS = 3
+GAIN = 0.3
+"""More in flight by a half must bring more answers by 0.3 of that, or it is taken back."""
+LONGEST_DRAIN = 10.0
+
+PATIENCE, MOST_PATIENCE = 5.0, 60.0
+"""Seconds that it waits at 95 % of where it last failed; doubled each time that going on has failed again."""
+SELDOM, RARELY = 60, 400
+"""So many requests pass between two such attempts, at first and in the end, where the rate is low."""
+BANNED, MOST_BANNED = 60.0, 900.0
+"""The same after nothing but failures."""
+FIRST_STEP, LAST_STEP = 0.05, 0.5
+PAUSES = 6
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+
+OVERHEAD = 0.3
+"""Seconds for which a request holds its host's slot beyond its latency: waiting for its moment and for the
+commit. Generous, as the delay sets the rate and the cap only bounds what a stalled host gets."""
+
+SHORTEST_DELAY = 0.001
+
+
+class LimiterRules(msgspec.Struct, frozen=True, kw_only=True):
+    """start, ceiling: requests in flight. floor: requests a second below which no host is slowed down."""
+
+    start: int = 8
+    ceiling: int = 8
+    floor: float = 0.1
+
+
+class Sample(msgspec.Struct):
+    """What one worker saw of one host since it last told.
+
+    busy: 429 and 503. failed: the other failures. log_latency: of those answered, the sum of log2(seconds).
+    blocked: seconds of that time in which nobody asked, because the host had said when to come back.
+    lag: seconds by which the worker itself was late, so that its latencies cannot be trusted further.
+    span: seconds that it has been gathered for.
+    """
+
+    answered: int = 0
+    busy: int = 0
+    failed: int = 0
+    log_latency: float = 0.0
+    blocked: float = 0.0
+    lag: float = 0.0
+    span: float = 0.0
+
+
+class Pace(msgspec.Struct, omit_defaults=True):
+    """A host's pace, as all workers share it. `advance` is what changes it.
+
+    value: requests in flight, or a second if `paced`. limit: where it last failed, None if it never did.
+    best: the host's best latency in seconds, 0 while unknown. since: when the epoch began; answered to lag:
+    its sample so far. seen: requests answered a second when all was well last. shared: it has been told to
+    the others. until: it does nothing before (a step down has to show first).
+    """
+
+    value: float
+    paced: bool = False
+    limit: float | None = None
+    best: float = 0.0
+    latency: float = 0.0
+    seen: float = 0.0
+    since: float = 0.0
+    mark: float = 0.0
+    told: float = 0.0
+    sample: Sample = msgspec.field(default_factory=Sample)
+    patience: float = PATIENCE
+    try_at: float = inf
+    step: float = FIRST_STEP
+    trying: bool = False
+    tried: float = 0.0
+    tried_rate: float = 0.0
+    stepped: float = -inf
+    helpless: int = 0
+    pauses: int = 0
+    pause: float = 0.0
+    cap: int = 1
+    delay: float = 0.0
+    free: bool = True
+
+    def hold(self, rules: LimiterRules) -> None:
+        """Say in cap and delay what `value` means."""
+        if self.paced:
+            self.delay = max(SHORTEST_DELAY, 1.0 / self.value)
+            wanted = ceil(self.value * (self.latency + OVERHEAD) * 2.0)
+            self.cap = 1 if self.pauses else max(1, min(wanted, rules.ceiling))
+        else:
+            self.delay = 0.0
+            self.cap = max(1, min(int(self.value), rules.ceiling))
+        self.free = not self.paced and not self.pauses and self.cap >= rules.ceiling
+
+
+def fresh(now: float, rules: LimiterRules) -> Pace:
+    """The pace of a host that nothing is known about."""
+    pace = Pace(float(min(rules.start, rules.ceiling)), since=now, told=now)
+    pace.hold(rules)
+    return pace
+
+
+def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool:
+    """Take in what a worker has seen until `now`; whether cap, delay or pause are to be told anew.
+
+    After it `pace.pause` is how long nobody may be asked from now on, 0 for no pause.
+    """
+    before = (pace.cap, pace.delay)
+    pace.pause = 0.0
+    _keep_in_bounds(pace, rules)
+    if now - pace.told > _stale(pace):
+        pace.since, pace.sample = max(pace.since, now - EPOCH), Sample()
+    pace.told = now
+    if now < pace.since:
+        return before != (pace.cap, pace.delay)
+    if now - sample.span < pace.mark - 0.05:
+        # A worker that has only now learnt of the step: what it saw is of before, for the greater part.
+        pace.since = max(pace.since, min(now, pace.mark + EPOCH))
+        return before != (pace.cap, pace.delay)
+    _add(pace.sample, sample)
+    if _is_over(pace, now):
+        elapsed = max(0.2, now - pace.since - pace.sample.blocked)
+        judged, pace.sample, pace.since = pace.sample, Sample(), now
+        _judge(pace, judged, elapsed, now, rules)
+        pace.hold(rules)
+    return pace.pause > 0.0 or before != (pace.cap, pace.delay)
+
+
+def _stale(pace: Pace) -> float:
+    """Seconds without a word after which the epoch begins anew: little was asked."""
+    return max(2.0 * LONG_EPOCH, 3.0 * pace.delay)
+
+
+def _keep_in_bounds(pace: Pace, rules: LimiterRules) -> None:
+    """The rules may have changed since."""
+    if not pace.paced:
+        pace.value = min(pace.value, float(rules.ceiling))
+    pace.hold(rules)
+
+
+def _add(total: Sample, more: Sample) -> None:
+    total.answered += more.answered
+    total.busy += more.busy
+    total.failed += more.failed
+    total.log_latency += more.log_latency
+    total.blocked += more.blocked
+    total.lag = max(total.lag, more.lag)
+
+
+def _is_over(pace: Pace, now: float) -> bool:
+    sample = pace.sample
+    bad = sample.busy + sample.failed
+    number = sample.answered + bad
+    if not number:
+        return False
+    elapsed = now - pace.since
+    if not sample.answered and bad >= (1 if pace.pauses else ALARM):
+        # Some that are refused at once, while others are still being answered, say less.
+        return elapsed >= max(0.25 * EPOCH, 2.0 * pace.latency)
+    return elapsed >= LONG_EPOCH or (elapsed >= EPOCH and (number >= ENOUGH or sample.busy > 1))
+
+
+def _judge(pace: Pace, sample: Sample, elapsed: float, now: float, rules: LimiterRules) -> None:
+    bad = sample.busy + sample.failed
+    number = sample.answered + bad
+    rate, good = number / elapsed, sample.answered / elapsed
+    if not sample.answered and bad >= (1 if pace.pauses else ALARM):
+        _pause(pace, rate, now, rules, banned=sample.failed > 0)
+        return
+    pace.pauses = 0
+    slow = _is_slow(pace, sample)
+    share = bad / number
+    severe = share > TROUBLED and (sample.busy > 0 or sample.failed > 1)
+    if severe and not sample.busy and pace.helpless >= HELPLESS:
+        return
+    if severe or slow:
+        _step_down(pace, good if severe else rate, now, rules, slow=slow and not severe)
+    elif sample.busy and share >= CALM:
+        _step_back(pace, good, now)
+    elif share < CALM:
+        pace.helpless = 0
+        pace.seen = good if not pace.seen else 0.7 * pace.seen + 0.3 * good
+        if not _is_used(pace, rate):
+            return
+        if pace.paced:
+            _step_up(pace, now, rules)
+        elif now >= pace.stepped + EPOCH + 2.0 * pace.latency:
+            _step_up_or_back(pace, rate, now, rules)
+
+
+def _is_slow(pace: Pace, sample: Sample) -> bool:
+    """Whether latency is bad; learns what is good."""
+    if sample.answered < min(5, ENOUGH):
+        return False
+    pace.latency = 2.0 ** (sample.log_latency / sample.answered)
+    if not pace.best or pace.latency < pace.best:
+        pace.best = pace.latency
+    elif pace.latency > max(SLOW * pace.best, pace.best + NOTICED + 5.0 * sample.lag):
+        if pace.helpless < HELPLESS:
+            return True
+        # Going slower has not made it quicker, so this is how quick the host is now.
+        pace.best, pace.helpless, pace.limit, pace.patience = pace.latency, 0, None, PATIENCE
+    else:
+        pace.best += 0.002 * (pace.latency - pace.best)
+    return False
+
+
+def _is_used(pace: Pace, rate: float) -> bool:
+    """Whether the pace is what holds us back, so that all being well says something about it."""
+    if pace.paced and rate >= 0.7 * pace.value:
+        return True
+    return rate * (pace.latency + 0.05) >= 0.6 * pace.cap
+
+
+def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: bool) -> None:
+    """Nothing but failures: the host is down, or has shut us out, or (not `banned`) says that it is busy."""
+    if pace.pauses == 0:
+        seen = pace.seen or rate
+        pace.limit = max(rules.floor, 0.5 * seen)
+        pace.value, pace.paced = max(rules.floor, 0.25 * seen), True
+        if banned:
+            pace.patience = min(MOST_BANNED, max(BANNED, 4.0 * pace.patience))
+        _rest(pace, now)
+    elif pace.pauses >= PAUSES:
+        return
+    pace.pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**pace.pauses)
+    pace.pauses += 1
+    pace.since = now + pace.pause
+
+
+def _step_down(pace: Pace, rate: float, now: float, rules: LimiterRules, *, slow: bool) -> None:
+    """rate: what the host still answered well, a second."""
+    pace.helpless += 1
+    pace.tried = 0.0
+    first = pace.limit is None and not pace.paced
+    if not pace.paced and (slow or first) and pace.value > 1.5:
+        pace.value = max(1.0, DOWN * pace.value)
+        pace.limit = pace.value / BACK
+    else:
+        # What went wrong may also have kept requests from being made: no step is longer than to a half.
+        failed_at = max(min(pace.value, rate), pace.value * 0.5 / DOWN) if pace.paced else rate
+        pace.paced = True
+        pace.limit = max(rules.floor, failed_at)
+        pace.value = max(rules.floor, DOWN * failed_at)
+    _worry(pace)
+    _rest(pace, now)
+    _wait_for_effect(pace, now)
+
+
+def _step_back(pace: Pace, good: float, now: float) -> None:
+    pace.value = max(1.0, BACK * pace.value) if not pace.paced else BACK * min(pace.value, good)
+    pace.limit = pace.value / BACK
+    _worry(pace)
+    _rest(pace, now)
+    _wait_for_effect(pace, now)
+
+
+def _wait_for_effect(pace: Pace, now: float) -> None:
+    """What was asked before a step down still comes in, and a queue that has built up at the host empties
+    with what the step leaves free: until then nothing is judged."""
+    queue = max(0.0, pace.latency - pace.best)
+    pace.since = now + min(LONGEST_DRAIN, max(0.9 * EPOCH, pace.latency + queue / (1.0 - DOWN)))
+    pace.mark = pace.since
+
+
+def _step_up_or_back(pace: Pace, rate: float, now: float, rules: LimiterRules) -> None:
+    """More requests in flight are good for something only where more answers come of them."""
+    if pace.tried:
+        gain, wanted = rate / max(pace.tried_rate, 0.01) - 1.0, pace.value / pace.tried - 1.0
+        if wanted > 0.0 and gain < GAIN * wanted:
+            pace.value, pace.limit = pace.tried, pace.tried / BACK
+            pace.tried = 0.0
+            pace.trying = True
+            _worry(pace)
+            _rest(pace, now)
+            return
+    pace.tried, pace.tried_rate, pace.stepped = pace.value, rate, now
+    _step_up(pace, now, rules)
+
+
+def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
+    top = inf if pace.limit is None else BACK * pace.limit
+    if pace.value < top:
+        pace.value = min(UP * pace.value, top)
+        if pace.value >= top:
+            _rest(pace, now)
+    elif pace.trying or now >= pace.try_at:
+        pace.value *= 1.0 + pace.step
+        pace.limit = pace.value / BACK
+        if pace.step >= LAST_STEP:
+            pace.patience = max(PATIENCE, 0.5 * pace.patience)
+        pace.step, pace.trying = min(LAST_STEP, 2.0 * pace.step), True
+    if not pace.paced and pace.value >= rules.ceiling:
+        pace.value, pace.limit = float(rules.ceiling), None
+    elif pace.paced and pace.value > 1.5 * rules.ceiling / max(pace.best, 0.001):
+        # The delay says nothing more that the cap does not say.
+        pace.value, pace.paced, pace.limit = float(rules.ceiling), False, None
+
+
+def _worry(pace: Pace) -> None:
+    """Where going up had failed before, it is tried less often."""
+    if pace.trying:
+        rate = _rate_of(pace)
+        most = max(MOST_PATIENCE, RARELY / rate, pace.patience)
+        pace.patience = min(most, 2.0 * max(pace.patience, SELDOM / rate))
+
+
+def _rest(pace: Pace, now: float) -> None:
+    wait = max(pace.patience, SELDOM / _rate_of(pace))
+    pace.try_at, pace.step, pace.trying = now + wait, FIRST_STEP, False
+
+
+def _rate_of(pace: Pace) -> float:
+    """Requests a second, roughly."""
+    return pace.value if pace.paced else max(pace.seen, 1.0)
+
+
+def log_seconds(seconds: float) -> float:
+    """What `Sample.log_latency` sums up."""
+    return log2(max(seconds, 0.001))

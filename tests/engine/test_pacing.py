@@ -1,0 +1,100 @@
+"""How fast hosts are asked, by what they answer: real servers of limited capacity, alone and by several
+processes."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests import servers
+from tests.site import Site
+
+from silkline import Crawler
+
+
+class Limited:
+    """Pages of a site that bears so many requests a second, and says 429 to the others."""
+
+    def __init__(self, rate: float, burst: float = 5.0) -> None:
+        self.answered: list[float] = []
+        self.refused: list[float] = []
+        self._rate, self._burst, self._tokens, self._at = rate, burst, burst, time.monotonic()
+
+    async def __call__(self, request: web.Request) -> web.Response:
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < 1.0:
+            self.refused.append(now)
+            return web.Response(status=429)
+        self._tokens -= 1.0
+        self.answered.append(now)
+        return web.Response(text="x", content_type="text/html")
+
+
+_jobs = count()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """(URL of a frontier, name for the job)"""
+    job = f"pacing-{next(_jobs)}"
+    return (f"sqlite:///{tmp_path}/job.db" if request.param == "sqlite" else servers.valkey_url()), job
+
+
+def crawl(frontier: tuple[str, str], urls: list[str], **settings: Any) -> Any:
+    url, job = frontier
+    crawler = Crawler(job, frontier=url, quiet=True, fresh=True, retries=30, robots=False, **settings)
+    crawler.handler(nothing)
+    return crawler.run(urls)
+
+
+def nothing(page: Any) -> None:
+    """Workers are processes: it has to be found by name."""
+
+
+def crawled(frontier: tuple[str, str], capacity: float, pages: int, **settings: Any) -> tuple[float, float]:
+    """(pages a second, share of refusals), both in the second half. There are more URLs than pages are
+    wanted, so that none has to wait for those that were refused often."""
+    answers = Limited(capacity)
+    with Site({f"/{n}": answers for n in range(4 * pages)}) as site:
+        urls = [f"{site.url}/{n}" for n in range(4 * pages)]
+        assert crawl(frontier, urls, max_pages=pages, **settings).pages == pages
+    half = answers.answered[pages // 2]
+    refused = sum(at > half for at in answers.refused)
+    rate = (pages - pages // 2 - 1) / (answers.answered[pages - 1] - half)
+    return rate, refused / (refused + pages / 2)
+
+
+def test_a_host_of_limited_capacity_gets_what_it_can_bear(tmp_path: Path) -> None:
+    rate, refused = crawled((f"sqlite:///{tmp_path}/job.db", "one"), 40.0, 240)
+    assert 16.0 < rate < 46.0
+    assert refused < 0.1
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_fixed_delay_is_the_same_for_any_number_of_processes(
+    frontier: tuple[str, str], processes: int
+) -> None:
+    starts: list[float] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        starts.append(time.monotonic())
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({f"/{n}": answer for n in range(60)}) as site:
+        urls = [f"{site.url}/{n}" for n in range(60)]
+        report = crawl(frontier, urls, delay=0.1, processes=processes)
+    assert report.pages == 60
+    rate = 59 / (max(starts) - min(starts))
+    assert 5.0 < rate <= 10.5
+
+
+def test_four_processes_find_the_capacity_together(frontier: tuple[str, str]) -> None:
+    rate, refused = crawled(frontier, 40.0, 240, processes=4)
+    assert 12.0 < rate < 46.0
+    assert refused < 0.2
