@@ -71,7 +71,8 @@ class Silkline:
 
     def tick(self, now: float) -> None:
         sample, self._sample = self._sample, Sample()
-        sample.blocked = max(0.0, min(now, self._blocked[1]) - max(self._told, self._blocked[0]))
+        if self._blocked[1] > self._told:
+            sample.block_from, sample.block_until = self._blocked[0] - now, self._blocked[1] - now
         sample.span = now - max(self._told, self._ignore)
         self._told = now
         if not sample.answered + sample.busy + sample.failed:

@@ -20,6 +20,7 @@ crawler = Crawler(
     frontier=f"sqlite:///{out}.db",
     concurrency=100,
     per_host=1_000,
+    adaptive=False,
     robots=False,  # as the others
     fetcher=fetcher,
     insecure=True,  # the site signs its certificate itself

@@ -24,6 +24,7 @@ crawler = Crawler(
     frontier=frontier,
     concurrency=100,
     per_host=1_000,
+    adaptive=False,
     quiet=True,
     robots=False,
     allow_private=True,  # the site is on this machine

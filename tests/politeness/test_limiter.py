@@ -205,6 +205,7 @@ samples = st.builds(
     st.integers(0, 20),
     st.integers(0, 20),
     st.floats(-2_000, 2_000),
+    st.floats(-5, 0),
     st.floats(0, 5),
     st.floats(0, 1),
 )

@@ -56,7 +56,8 @@ class _Watch:
     def take(self, now: float, lag: float) -> Sample:
         """What was seen since the last time."""
         sample, self.sample = self.sample, Sample()
-        sample.blocked = max(0.0, min(now, self.block_until) - max(self.told, self.block_from))
+        if self.block_until > self.told:
+            sample.block_from, sample.block_until = self.block_from - now, self.block_until - now
         sample.lag = lag
         sample.span = now - max(self.told, self.ignore)
         self.told = now
@@ -96,7 +97,7 @@ class Pacing:
             watch = self._watches[lease.host] = _Watch(monotonic())
         if outcome.block_host:
             watch.block_from = monotonic()
-            watch.block_until = max(watch.block_until, watch.block_from + outcome.block_host)
+            watch.block_until = watch.block_from + outcome.block_host
         if watch.ignore and monotonic() - visited.seconds < watch.ignore:
             return
         sample = watch.sample

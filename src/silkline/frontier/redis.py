@@ -144,7 +144,9 @@ class RedisFrontier:
             self._news.fed()
             stays = batch.finished and self._clock is None
             return msgspec.structs.replace(batch, wake_in=COMPLETE_NAP) if stays else batch
-        wait = self._news.hungry(LONGEST_NAP if batch.wake_in is None else batch.wake_in)
+        soon = LONGEST_NAP if batch.wake_in is None else batch.wake_in
+        # One that has work is woken by its own commits: it is not idle, and its hosts' delays are to be met.
+        wait = max(0.01, soon) if self._held else self._news.hungry(soon)
         return msgspec.structs.replace(batch, wake_in=min(wait, LONGEST_NAP))
 
     async def renew(self, tokens: Sequence[int]) -> Sequence[int]:

@@ -72,7 +72,8 @@ class Sample(msgspec.Struct):
     """What one worker saw of one host since it last told.
 
     busy: 429 and 503. failed: the other failures. log_latency: of those answered, the sum of log2(seconds).
-    blocked: seconds of that time in which nobody asked, because the host had said when to come back.
+    block_from, block_until: when nobody asked because the host had said that it is busy, as seconds from now;
+    both 0 for never.
     lag: seconds by which the worker itself was late, so that its latencies cannot be trusted further.
     span: seconds that it has been gathered for.
     """
@@ -81,7 +82,8 @@ class Sample(msgspec.Struct):
     busy: int = 0
     failed: int = 0
     log_latency: float = 0.0
-    blocked: float = 0.0
+    block_from: float = 0.0
+    block_until: float = 0.0
     lag: float = 0.0
     span: float = 0.0
 
@@ -103,6 +105,9 @@ class Pace(msgspec.Struct, omit_defaults=True):
     seen: float = 0.0
     since: float = 0.0
     mark: float = 0.0
+    block_from: float = 0.0
+    block_until: float = 0.0
+    idle: float = 0.0
     told: float = 0.0
     sample: Sample = msgspec.field(default_factory=Sample)
     patience: float = PATIENCE
@@ -156,8 +161,10 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
         pace.since = max(pace.since, min(now, pace.mark + EPOCH))
         return before != (pace.cap, pace.delay)
     _add(pace.sample, sample)
+    _note_block(pace, now + sample.block_from, now + sample.block_until)
     if _is_over(pace, now):
-        elapsed = max(0.2, now - pace.since - pace.sample.blocked)
+        elapsed = max(0.2, now - pace.since - pace.idle - _idle(pace, now))
+        pace.idle = 0.0
         judged, pace.sample, pace.since = pace.sample, Sample(), now
         _judge(pace, judged, elapsed, now, rules)
         pace.hold(rules)
@@ -181,8 +188,22 @@ def _add(total: Sample, more: Sample) -> None:
     total.busy += more.busy
     total.failed += more.failed
     total.log_latency += more.log_latency
-    total.blocked += more.blocked
     total.lag = max(total.lag, more.lag)
+
+
+def _note_block(pace: Pace, start: float, end: float) -> None:
+    """Several workers may tell of the same one."""
+    if end <= start:
+        return
+    if start > pace.block_until:
+        pace.idle += _idle(pace, start)
+        pace.block_from = start
+    pace.block_until = max(pace.block_until, end)
+
+
+def _idle(pace: Pace, now: float) -> float:
+    """Seconds of the epoch for which the last block has lasted."""
+    return max(0.0, min(now, pace.block_until) - max(pace.since, pace.block_from))
 
 
 def _is_over(pace: Pace, now: float) -> bool:
@@ -277,8 +298,9 @@ def _step_down(pace: Pace, rate: float, now: float, rules: LimiterRules, *, slow
     else:
         # What went wrong may also have kept requests from being made: no step is longer than to a half.
         failed_at = max(min(pace.value, rate), pace.value * 0.5 / DOWN) if pace.paced else rate
+        # What few answers between blocks say is too uncertain to be a limit: the next trouble shows it.
+        pace.limit = max(rules.floor, failed_at) if pace.paced else None
         pace.paced = True
-        pace.limit = max(rules.floor, failed_at)
         pace.value = max(rules.floor, DOWN * failed_at)
     _worry(pace)
     _rest(pace, now)
