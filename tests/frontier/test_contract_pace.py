@@ -53,7 +53,7 @@ class TestPace:
             await frontier.pace([A], always(HostPace(1, 30.0, state=b"x")))
             batch = await frontier.lease(9)
             assert len(batch.leases) == 2
-            await frontier.release([lease.token for lease in batch.leases])
+            await frontier.commit(done(*batch.leases))
             await frontier.apply(FrontierOptions(per_host=2, ceiling=2))
             assert (await frontier.lease(9)).wake_in == 30.0
             clock.now += 30.0
