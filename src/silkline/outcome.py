@@ -37,12 +37,15 @@ class LeaseBatch(msgspec.Struct, frozen=True):
         host, delayed request or expiring lease. None: only a commit or an add can change anything.
     finished: waiting + delayed + leased = 0.
     budget_spent: the page budget allows no further lease (see FrontierOptions.max_pages).
+    fell_back: the store has lost commits of this worker that it had confirmed: what was known from them, such
+        as which URLs it has seen, counts no more.
     """
 
     leases: tuple[Lease, ...] = ()
     wake_in: float | None = None
     finished: bool = False
     budget_spent: bool = False
+    fell_back: bool = False
 
 
 class Item(msgspec.Struct, frozen=True):

@@ -366,6 +366,54 @@ class TestAway:
         await frontier.close()
         assert "the job is gone from Redis" in said[0]
 
+    async def test_a_server_that_falls_back_is_found_out_before_anything_is_visited_again(
+        self, job: str
+    ) -> None:
+        """Else links of a lost commit would be left out as known when their page is visited again."""
+        server = RedisServer(servers.valkey().binary, "--save", "3600 1000000").start()
+        said: list[str] = []
+        try:
+            async with opened(job, server.url, lease_seconds=0.5) as frontier:
+                frontier.listen(lambda: None, said.append)
+                await frontier.add(pages("a", 2))
+                first, second = (await frontier.lease(2)).leases
+                await frontier.commit(done(first), Counting())
+                with server.client() as client:
+                    client.save()
+                assert not (await frontier.lease(1)).fell_back
+                await frontier.commit(done(second, links=pages("b", 1)), Counting())
+                server.stop(kill=True)
+                server.start()
+                batch = await frontier.lease(0)
+                assert batch.fell_back
+                assert not (await frontier.lease(0)).fell_back
+                assert [line for line in said if "fell back to an earlier state" in line]
+                await asyncio.sleep(0.5)
+                (again,) = (await frontier.lease(9)).leases
+                assert again.request == second.request
+                await frontier.commit(done(again, links=pages("b", 1)), Counting())
+                assert await frontier.stats() == Stats(waiting=1, done=2)
+                assert not (await frontier.lease(0)).fell_back
+        finally:
+            server.remove()
+
+    async def test_a_job_that_is_gone_is_not_begun_again_by_its_workers(
+        self, job: str, client: redis.Redis
+    ) -> None:
+        frontier = RedisFrontier(servers.valkey_url(), FrontierOptions(job=job))
+        frontier.listen(lambda: None, lambda line: None)
+        await frontier.open()
+        remove(servers.valkey_url(), job)
+        for write in (
+            lambda: frontier.apply(FrontierOptions(job=job, per_host=3)),
+            lambda: frontier.remember({"a": "b"}),
+            lambda: frontier.configure({"delay": "1"}),
+        ):
+            with pytest.raises(FrontierError, match="the job is gone from Redis"):
+                await write()
+        await frontier.close()
+        assert client.keys(f"{job}:*") == []
+
     async def test_a_server_that_keeps_nothing_is_warned_about(self, job: str) -> None:
         said: list[str] = []
         frontier = RedisFrontier(servers.valkey_url(), FrontierOptions(job=job))

@@ -29,6 +29,9 @@ class KnownUrls:
         young, old = self._young, self._old
         return [url for url in urls if url not in young and url not in old]
 
+    def clear(self) -> None:
+        self._young, self._old = set(), set()
+
     def add(self, urls: Iterable[str]) -> None:
         self._young.update(urls)
         if len(self._young) >= self._limit:

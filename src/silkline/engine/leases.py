@@ -186,6 +186,7 @@ class Leaser:
     """Asks the frontier for leases until there is a reason to stop. Where there are none it sleeps until the
     frontier said to ask again, or something woke it: it never polls.
 
+    forget: called where the store has lost what this worker knows to be in it, before any lease is visited.
     keep_alive: a complete job is no reason to stop.
     """
 
@@ -196,6 +197,7 @@ class Leaser:
         seeding: Callable[[], bool],
         give_back: Callable[[Sequence[int]], None],
         hungry: Callable[[], None],
+        forget: Callable[[], None],
         *,
         keep_alive: bool = False,
     ) -> None:
@@ -204,6 +206,7 @@ class Leaser:
         self._seeding = seeding
         self._give_back = give_back
         self._hungry = hungry
+        self._forget = forget
         self._keep_alive = keep_alive
         self._wake = asyncio.Event()
 
@@ -225,6 +228,8 @@ class Leaser:
             self._held.asking = True
             batch = await self._frontier.lease(wanted)
             self._held.asking = False
+            if batch.fell_back:
+                self._forget()
             refused = self._held.take(batch.leases)
             if refused:
                 self._give_back(refused)

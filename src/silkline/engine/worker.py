@@ -82,6 +82,7 @@ class Worker:
             self._seeding,
             self._committer.give_back,
             self._committer.hurry,
+            self._known.clear,
             keep_alive=settings.keep_alive,
         )
         self._pacing = None

@@ -139,7 +139,11 @@ class RedisFrontier:
         batch, inbox = await self._lease(count)
         if inbox and await self._inbox.drain() and len(batch.leases) < count:
             more, _ = await self._lease(count - len(batch.leases))
-            batch = msgspec.structs.replace(more, leases=(*batch.leases, *more.leases))
+            batch = msgspec.structs.replace(
+                more,
+                leases=(*batch.leases, *more.leases),
+                fell_back=batch.fell_back or more.fell_back,
+            )
         if batch.leases or batch.finished or self._clock is not None:
             self._news.fed()
             stays = batch.finished and self._clock is None
@@ -220,8 +224,7 @@ class RedisFrontier:
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         if facts:
-            words = [word for fact in facts.items() for word in fact]
-            await self._job.home.command("HSET", "facts", *words)
+            await self._job.home.put("facts", facts)
 
     async def recall(self) -> Mapping[str, str]:
         return redis_reads.text_of(await self._job.home.command("HGETALL", "facts"))
@@ -245,13 +248,7 @@ class RedisFrontier:
         return redis_reads.text_of(config)
 
     async def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
-        home = self._job.home
-        for name, value in changes.items():
-            if value is None:
-                await home.command("HDEL", "config", name)
-            else:
-                await home.command("HSET", "config", name, value)
-        return redis_reads.text_of(await home.command("HGETALL", "config"))
+        return redis_reads.text_of(await self._job.home.put("config", changes))
 
     async def apply(self, options: FrontierOptions) -> None:
         """What the job was created with (dedup, partitions) stays."""
@@ -267,10 +264,11 @@ class RedisFrontier:
         for partition in self._job.partitions:
             partition.options = self._job.options
             before = await partition.command("HGET", "meta", "limits")
-            await partition.command("HSET", "meta", "limits", limits)
             if before is not None and before.decode() != limits:
                 async for hosts in redis_reads.waiting_hosts(partition):
                     await partition.call("retune", hosts=hosts)
+            # Only now: should this worker die in between, the next one sees that there is more to do.
+            await partition.put("meta", {"limits": limits})
 
     async def overview(self, hosts: int = 10) -> Overview:
         stats = await self.stats()
@@ -281,11 +279,12 @@ class RedisFrontier:
         partitions = self._job.partitions
         self._turn = (self._turn + 1) % len(partitions)
         batch = LeaseBatch(finished=True)
-        first, inbox, spent = inf, 0, False
+        first, inbox, spent, fell_back = inf, 0, False, False
         for partition in (*partitions[self._turn :], *partitions[: self._turn]):
             reply = await self._ask(partition, count - len(batch.leases))
-            budget, expiry, delayed, queue, still_open, entries, now = reply[:7]
-            given = leases_of(reply[7:])
+            budget, expiry, delayed, queue, still_open, entries, now, lost = reply[:8]
+            given = leases_of(reply[8:])
+            fell_back = fell_back or bool(lost)
             inbox += entries
             spent = 0 <= budget <= len(given)
             moments = (expiry,) if spent else (expiry, delayed, queue)
@@ -295,11 +294,17 @@ class RedisFrontier:
                 finished=batch.finished and not still_open,
                 budget_spent=spent and not expiry,
             )
+        if fell_back:
+            self._link.say(
+                "Redis fell back to an earlier state (a failover, or a restart from an older file): "
+                "what it lost is done again"
+            )
         full = len(batch.leases) >= count
         wake_in = None if first == inf else min(max(0.0, first), self._job.options.lease_seconds)
         finished = batch.finished and (len(partitions) == 1 or await self._surely_finished())
         wake_in = 0.0 if full and not spent else wake_in
-        return msgspec.structs.replace(batch, wake_in=wake_in, finished=finished), inbox
+        batch = msgspec.structs.replace(batch, wake_in=wake_in, finished=finished, fell_back=fell_back)
+        return batch, inbox
 
     async def _ask(self, partition: Partition, count: int) -> list[Any]:
         """The reply of `lease`; the leases in it are ours from now on."""
@@ -307,7 +312,7 @@ class RedisFrontier:
         resent, unsure, self._unsure = self._link.resent, self._unsure, True
         reply = await partition.lease(count, self._job.options.max_pages)
         self._unsure = unsure or self._link.resent != resent
-        for i in range(7, len(reply), 5):
+        for i in range(8, len(reply), 5):
             safe = asked + float(reply[i + 2]) + self._job.options.lease_seconds
             self._held[int(reply[i])] = (reply[i + 3].decode(), safe)
         return reply

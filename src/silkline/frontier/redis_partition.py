@@ -54,6 +54,8 @@ class Partition:
         self._run = secrets.token_hex(4)
         self._number = 0
         self._lanes: dict[str, asyncio.Lock] = {}
+        self._answered: dict[str, str] = {}
+        """By lane, the last call whose reply has arrived."""
 
     async def call(self, verb: str, args: Sequence[bytes] = (), **fields: Any) -> Any:
         """For verbs that may be sent twice."""
@@ -63,8 +65,12 @@ class Partition:
         """For verbs that must not be done twice. One at a time: the server remembers the last one only."""
         async with self._lanes.setdefault(verb, asyncio.Lock()):
             self._number += 1
-            fields |= {"lane": f"{self._worker}:{verb}", "op": f"{self._run}{self._number:08x}"}
-            return await self._link.run(verb, self._key, self._header(fields), args)
+            lane, op = f"{self._worker}:{verb}", f"{self._run}{self._number:08x}"
+            reply = await self._link.run(
+                verb, self._key, self._header({**fields, "lane": lane, "op": op}), args
+            )
+            self._answered[lane] = op
+            return reply
 
     async def command(self, word: str, name: str, *args: Any) -> Any:
         return await self._link.command(word, self.prefix + name, *args)
@@ -86,6 +92,13 @@ class Partition:
         self.epoch = meta.get("epoch")
         return meta
 
+    async def put(self, name: str, changes: Mapping[str, str | None]) -> Any:
+        """Set fields of a hash, unset those with None; returns all of it. Unlike a plain command it leaves
+        nothing behind where the job is gone."""
+        fields = [word for item in changes.items() if item[1] is not None for word in item]
+        unset = [field for field, value in changes.items() if value is None]
+        return await self.call("put", name=name, set=fields, unset=unset)
+
     async def add(self, batch: Arrivals) -> tuple[int, Refused]:
         added, refused, example = await self.once("add", batch.args, runs=batch.runs)
         return int(added), refused_of(int(refused), example)
@@ -104,7 +117,10 @@ class Partition:
             max_pages=max_pages,
             lease_seconds=self.options.lease_seconds,
             window=self.options.window,
+            answered=self._answered,
         )
+        if reply[7]:
+            self._answered = {}
         return reply
 
     async def commit(

@@ -14,7 +14,9 @@ if call.forget then
     local answers = redis.call('HGETALL', OPS)
     for i = 1, #answers, 2 do
         local at = tonumber(string.sub(answers[i + 1], OP + 1, STAMP))
-        if not at or at < now - call.forget_calls then
+        local worker = string.match(answers[i], '^(.*):%a+$')
+        if (not at or at < now - call.forget_calls)
+            and redis.call('HEXISTS', PREFIX .. 'workers', worker or '') == 0 then
             redis.call('HDEL', OPS, answers[i])
         end
     end

@@ -1,7 +1,8 @@
 -- needs: hosts, requests, sweep
--- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window.
+-- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; answered: by
+--   lane, the last call that the worker knows to be done.
 -- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
---   inbox, now, then for each lease: token, deliveries, starts_in, host, payload}
+--   inbox, now, 1 if an answered call is lost, then for each lease: token, deliveries, starts_in, host, payload}
 wake_delayed()
 take_back_expired()
 settle_touched()
@@ -157,6 +158,17 @@ if #leases / 5 < call.count then
     redis.call('SET', IDLE, 1, 'EX', 600)
 end
 
+-- A server that came back with an older state knows an older call, or none.
+local function has_lost_calls()
+    for lane, op in pairs(call.answered) do
+        local last = redis.call('HGET', OPS, lane)
+        if not last or tonumber(string.sub(last, RUN + 1, OP), 16) < tonumber(string.sub(op, RUN + 1), 16) then
+            return 1
+        end
+    end
+    return 0
+end
+
 local function first_score(key)
     return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or ''
 end
@@ -170,8 +182,8 @@ for _, level in ipairs(redis.call('ZRANGE', LEVELS, 0, -1)) do
 end
 local inbox = redis.call('LLEN', INBOX)
 local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox
-local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now) }
+local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now), has_lost_calls() }
 for i = 1, #leases do
-    reply[7 + i] = leases[i]
+    reply[8 + i] = leases[i]
 end
 return reply
