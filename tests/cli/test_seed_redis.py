@@ -180,3 +180,24 @@ def test_the_second_signal_does_not_wait_for_a_server_that_does_not_answer(tmp_p
         assert server.process
         server.process.send_signal(signal.SIGCONT)
         server.remove()
+
+
+def test_a_server_that_is_full_is_said_and_one_signal_ends_the_wait(tmp_path: Path) -> None:
+    server = servers.RedisServer(servers.valkey().binary).start()
+    try:
+        with server.client() as client, seeding(tmp_path, server.url, "-") as process:
+            assert process.stdin
+            assert process.stderr
+            process.stdin.write("http://a.example/1\n")
+            process.stdin.flush()
+            until_true(lambda: count_in(server.url) == 1)
+            client.config_set("maxmemory", 1)
+            process.stdin.write("http://a.example/2\n")
+            process.stdin.flush()
+            line = process.stderr.readline()
+            assert "is away (" in line
+            assert "maxmemory" in line
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) in (3, 130)
+    finally:
+        server.remove()

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+import uvloop
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
@@ -553,6 +554,23 @@ class TestNews:
             waits = [(await idle.lease(1)).wake_in for _ in range(8)]
             assert all(wait is not None for wait in waits)
             assert waits[-1] >= 0.9  # type: ignore[operator]
+
+
+def test_news_that_come_when_a_timer_is_about_to_ring_are_heard() -> None:
+    """The loop of a crawl has timers that do not tell when they ring."""
+
+    async def hear() -> int:
+        told = []
+        async with opened("news-under-uvloop") as frontier:
+            frontier.listen(lambda: told.append(1), lambda line: None)
+            for _ in range(3):
+                frontier._news._not_before = asyncio.get_running_loop().time() + 0.0003
+                frontier._news._heard(b"work")
+                frontier._news._heard(b"work")
+                await asyncio.sleep(0.02)
+        return len(told)
+
+    assert uvloop.run(hear()) == 3
 
 
 class TestMemory:

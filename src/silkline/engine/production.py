@@ -15,6 +15,7 @@ from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
 from silkline.errors import ConfigError, FrontierError
 from silkline.events import Seeded
 from silkline.frontier.open import frontier_from, on_server, options_in
+from silkline.protocols import Frontier
 from silkline.seeds import Seeds
 
 LEAVE_WITHIN = 2.0
@@ -51,6 +52,8 @@ async def produce(
     )
     frontier = frontier_from(url, options)
     await frontier.open()
+    frontier.listen(lambda: None, say)  # from here on: what may happen to its data, its workers say
+    leaving = asyncio.create_task(_leave(frontier, stopping), name="leaving")
     try:
         await NamedHosts(frontier).name(hosts_of(source.given))
         producer = Producer(frontier, source, flow, stopping=stopping, say=say, watch=watch)
@@ -62,7 +65,14 @@ async def produce(
                 await frontier.close()
         raise
     finally:
+        leaving.cancel()
         await frontier.close()  # idempotent
+
+
+async def _leave(frontier: Frontier, stopping: asyncio.Event) -> None:
+    """Told to stop, a producer waits no longer for a server that is away, or takes nothing."""
+    await stopping.wait()
+    frontier.leave(LEAVE_WITHIN)
 
 
 def refuse_memory(url: str) -> None:

@@ -25,7 +25,7 @@ from silkline.resolve import redacted
 CLUSTER, SENTINEL = "redis+cluster", "redis+sentinel"
 SCHEMES = ("redis", "rediss", "unix", CLUSTER, "rediss+cluster", SENTINEL, "rediss+sentinel")
 
-ANSWER_SECONDS = 15.0
+ANSWER_SECONDS = 10.0
 """How long an answer may take: a server that is stopped or cut off looks like one that is slow."""
 CONNECT_SECONDS = 5.0
 FIRST_PATIENCE = 10.0
@@ -208,8 +208,8 @@ class RedisLink:
                         f"Redis at {address_of(self.url)} is away ({reason}); what was not committed is "
                         "visited again by the next worker"
                     ) from error
-                # Not at the first time: a connection that lay idle while the server was restarted is no news.
-                if self._away_since is None and tries:
+                # A connection that lay idle while the server was restarted is no news; one that waited is.
+                if self._away_since is None and (tries or isinstance(error, _SLOW)):
                     self._away_since = monotonic()
                     self.say(f"Redis at {address_of(self.url)} is away ({reason}); waiting for it")
                 await asyncio.sleep(min(MAX_PAUSE, 0.05 * 2.0 ** min(tries, 10)) * (0.5 + random.random()))
@@ -268,6 +268,7 @@ def passing(error: Exception, address: str) -> str:
     raise FrontierError(f"Redis at {address}: {text}") from error
 
 
+_SLOW = (exceptions.TimeoutError, TimeoutError)
 _UNREACHABLE = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,

@@ -36,6 +36,7 @@ class News:
         self._misses = 0
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._listen(), name="redis-news")
@@ -91,5 +92,7 @@ class News:
         loop = asyncio.get_running_loop()
         if news == FINISHED or loop.time() >= self._not_before:
             self.tell()
-        elif self._timer is None or self._timer.when() <= loop.time():
-            self._timer = loop.call_at(self._not_before, self.tell)
+        elif self._rings_at <= loop.time():
+            # Kept here: not every loop's handle can tell when it rings.
+            self._rings_at = self._not_before
+            self._timer = loop.call_at(self._rings_at, self.tell)
