@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from silkline.config import Settings
+from silkline.parse.links import LinkKind
+from silkline.politeness import simhash, traps
 from silkline.resolve import settings_from
-from tests.documents import blocks, snippet, text_of
+from tests.documents import blocks, run, snippet, text_of
 from tests.site import Site
 
 DOCUMENT = "docs/discovery.md"
@@ -62,6 +63,29 @@ def test_the_toml_can_be_read_and_every_setting_exists(tmp_path: Path) -> None:
     for block in blocks(DOCUMENT):
         if block.language == "toml":
             settings_from(tomllib.loads(block.code), DOCUMENT)
-    text = text_of(DOCUMENT)
-    assert "`max_links`" in text
-    assert Settings().scope == "auto"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_order_commands_run_as_written(tmp_path: Path, number: int) -> None:
+    with Site(dict(SHOP)) as shop:
+        done = silkline(snippet(DOCUMENT, "order").splitlines()[number], shop, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "/products/1?sort=price" in shop.hits
+
+
+def test_the_rate_snippet_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pages: dict[str, Any] = {"/": '<title>Chairs</title><a href="/1">1</a>', "/1": "<title>One</title>"}
+    with Site(pages) as shop:
+        run(DOCUMENT, "rate", {}, replace={"https://shop.example": shop.url})
+    assert Path("titles.jsonl").read_text().count("title") == 2
+
+
+def test_the_figures_and_kinds_are_those_of_the_program() -> None:
+    text = " ".join(text_of(DOCUMENT).split())
+    for kind in get_args(LinkKind):
+        assert f"`{kind}`" in text
+    assert (traps.DEEP_PATH, traps.MANY_PARAMETERS, traps.CHAIN, traps.CROWD) == (40, 40, 30, 300)
+    assert (traps.SAME_SHARE, traps.SAME_PARAMETER, simhash.SHINGLE) == (0.9, 3, 3)
+    for figure in ("more than 40 segments", "more than 40 parameters", "Where 30 of them", "or 300 anywhere"):
+        assert figure in text

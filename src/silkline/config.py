@@ -106,6 +106,11 @@ Extensions = Annotated[
     tuple[Extension, ...],
     Meta(description="endings such as pdf, or 'media' for pictures, sound, archives", extra={"form": "list"}),
 ]
+Priority = Annotated[str, Meta(pattern=r"^\S.*=\s*[+-]?\d{1,4}$")]
+Priorities = Annotated[
+    tuple[Priority, ...],
+    Meta(description="patterns of paths with a priority, such as 'product/*=10'", extra={"form": "list"}),
+]
 ContentType = Annotated[str, Meta(pattern=r"^[^\s/;,*]+/([^\s/;,*]+|\*)$")]
 ContentTypes = Annotated[
     tuple[ContentType, ...],
@@ -232,6 +237,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     scope, allow_hosts, allow, deny, paths, schemes, skip_extensions: which links are followed, see
         `politeness/scope.py`. content_types: what pages may be; () for anything.
     max_links: of one page that are looked at.
+    traps: whether links that lead nowhere for ever are left out, see `politeness/traps.py`.
+    max_pages_per_pattern: links into one folder, numbers left out, that each worker takes.
+    near_duplicates: whether the report tells of pages that say the same as others.
+    order: "breadth", what was found first; "depth", what is furthest from the start.
+    priority: "PATTERN=NUMBER" for the paths of links, see `politeness/order.py`.
     canonical: whether a page whose rel=canonical names a page that is known is its duplicate.
     fetcher: the engine, "http" (aiohttp) or "curl" (libcurl, needs the extra `curl`).
     http_version: "auto" lets engine and server choose; "3" tries HTTP/3 first. 2 and 3 need the engine curl.
@@ -359,6 +369,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     skip_extensions: Extensions = ()
     content_types: ContentTypes = ()
     max_links: Count = 10_000
+    traps: Flag = True
+    max_pages_per_pattern: Count | None = None
+    near_duplicates: Flag = False
+    order: Order = "breadth"
+    priority: Priorities = ()
     canonical: Flag = False
     ignore_params: Parameters = ("default",)
     max_pages_per_host: Count | None = None

@@ -22,6 +22,8 @@ from silkline.frontier.open import check_options, on_server, outputs_in, positio
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
+from silkline.parse.page import Page
+from silkline.politeness.order import Rate
 from silkline.politeness.scope import sites_of
 from silkline.protocols import Fetcher, Hook, Middleware, Sink
 from silkline.request import DEFAULT_LABEL
@@ -32,6 +34,7 @@ from silkline.sinks.choose import discard_owned, refuse_foreign
 from silkline.sinks.part import discard_parts
 
 H = TypeVar("H", bound=Handler)
+R = TypeVar("R", bound=Rate[Page])
 Watch = Callable[[Snapshot], None]
 
 
@@ -71,6 +74,7 @@ class Crawler:
         self._hooks = tuple(hooks)
         self._columns = columns
         self._definition = definition
+        self._rate: Rate[Page] | None = None
 
     @overload
     def handler(self, label: H) -> H: ...
@@ -90,6 +94,12 @@ class Crawler:
             return function
 
         return register
+
+    def rate(self, function: R) -> R:
+        """Register what gives links their priority: `@crawler.rate` above a function of (request, page) that
+        returns a whole number from -1000 to 1000, higher first. It is asked about links that have none."""
+        self._rate = function
+        return function
 
     def configure(self, settings: Settings) -> None:
         """Replace all settings."""
@@ -158,6 +168,7 @@ class Crawler:
             columns=self._columns,
             extra_sinks=self.sinks,
             definition=self._definition,
+            rate=self._rate,
             owns_process=owns_process,
             console=owns_process
             and not settings.quiet

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
+import pytest
 import turbohtml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silkline.parse.page import Page, _links_in
+from silkline.parse.links import links_in
+from silkline.parse.page import Page
+from silkline.testing import page_from
 from tests.conformance import Case, cases, check, raw
 from tests.parse.pages import page_of
 
@@ -78,4 +84,53 @@ PIECES = st.sampled_from(
 def test_the_short_way_to_links_equals_the_walk_through_all_elements(html: str) -> None:
     document = turbohtml.parse(html)
     walked = [link.attr("href") for link in document.select("a, area")]
-    assert _links_in(document) == [href for href in walked if href is not None]
+    assert links_in(document) == [href for href in walked if href is not None]
+
+
+EVERYTHING = """
+<link rel=stylesheet href=/s.css><a href=/1>1</a>
+<div id=box><img src=/i.png srcset="/i1.png 1x, /i,2.png 2x,/i3.png 100w">
+<a href=/2>2</a><video src=/v poster=/p><source src=/v2></video><input type=image src=/in.png></div>
+<form action=/go><button formaction=/other></button></form><script src=/js></script>
+<iframe src=//o.example/f></iframe><object data=/o></object><map><area href=/3></map>
+<picture><source srcset="/q.png 1x"></picture>
+<template><img src=/t><a href=/t2></a></template><input type=text src=/no>
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "css", "paths"),
+    [
+        (["a"], "", "/1 /2"),
+        (["a", "area"], "", "/1 /2 /3"),
+        (["a", "area"], "#box", "/2"),
+        (["a"], "a", "/1 /2"),
+        (["a"], "p", ""),
+        (["link"], "", "/s.css"),
+        (["img"], "", "/i.png /in.png"),
+        (["srcset"], "", "/i1.png /i,2.png /i3.png /q.png"),
+        (["img", "a"], "#box", "/i.png /2 /in.png"),
+        (["media"], "", "/v /p /v2 /o"),
+        (["form"], "", "/go /other"),
+        (["script", "iframe"], "", "/js //o.example/f"),
+        ([], "", ""),
+    ],
+)
+def test_links_can_be_those_of_some_elements_and_places(kinds: list[Any], css: str, paths: str) -> None:
+    page = page_from(EVERYTHING, url="https://a.example/")
+    expected = tuple(
+        f"https:{'' if path.startswith('//') else '//a.example'}{path}" for path in paths.split()
+    )
+    assert page.links(css, kinds) == expected
+
+
+def test_a_kind_of_links_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match=r"there is no kind of links 'video'; there are: a, area, link, "):
+        page_from(EVERYTHING).links(kinds=["video"])  # type: ignore[list-item]
+
+
+def test_a_hostile_srcset_is_read_in_bounded_time() -> None:
+    started = time.monotonic()
+    for value in ("," * 500_000, "x ( " * 250_000, "x (" * 300_000 + ")"):
+        page_from(f'<img srcset="{value}">').links(kinds=["srcset"])
+    assert time.monotonic() - started < 5

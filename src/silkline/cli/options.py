@@ -87,6 +87,10 @@ SETTINGS: dict[str, Any] = {
     "allow": _several(REACH, "allow", "REGEX", "Follow only links whose URL matches one of these."),
     "deny": _several(REACH, "deny", "REGEX", "Do not follow links whose URL matches."),
     "paths": _several(REACH, "path", "PATH", "Follow only links whose path begins so: /products/."),
+    "traps": _text(REACH, "on|off", "Leave out links that lead nowhere for ever.", "on"),
+    "order": _text(REACH, "HOW", "breadth: what was found first; depth: what is deepest.", "breadth"),
+    "priority": _several(REACH, "priority", "'PATTERN=N'", "Priority of links by path: 'product/*=10'."),
+    "near_duplicates": _flag(REACH, "near-duplicates", "Report pages that are nearly identical to others."),
     "canonical": _flag(LIMITS, "canonical", "Drop the items of pages whose rel=canonical is a known page."),
     "user_agent": _text(WHO, "TEXT", "What the User-Agent header says.", "silkline's own"),
     "allow_private": _flag(

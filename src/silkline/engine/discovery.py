@@ -9,9 +9,12 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.errors import OutOfScope, UnwantedContent
+from silkline.events import Trouble
 from silkline.parse.page import Page
+from silkline.politeness.order import LinkOrder, Rate
 from silkline.politeness.scope import Scope, ScopeRules, check_rules
-from silkline.protocols import CallNext, Frontier
+from silkline.politeness.traps import Traps
+from silkline.protocols import CallNext, Frontier, Hook
 from silkline.request import Request
 from silkline.response import Response
 from silkline.url import normal
@@ -44,6 +47,7 @@ def scope_rules(settings: Settings, sites: Sequence[str] = ()) -> ScopeRules:
 
 def check_scope(settings: Settings) -> None:
     """Raises ConfigError for rules that cannot be."""
+    order_for(settings)
     check_rules(scope_rules(settings))
 
 
@@ -89,6 +93,22 @@ def why_never_seen(facts: Mapping[str, str], url: str) -> str:
     if rules.max_depth is not None:
         others.append(f"deeper than max_depth = {rules.max_depth}")
     return f"the scope has room for it: no page links to it, or only by links that are {' or '.join(others)}"
+
+
+def traps_for(settings: Settings, tell: Hook) -> Traps | None:
+    """None where nobody is to look for any."""
+    if not settings.traps and settings.max_pages_per_pattern is None:
+        return None
+    return Traps(
+        lambda line: tell(Trouble(line)), settings.max_pages_per_pattern, looks_for_traps=settings.traps
+    )
+
+
+def order_for(settings: Settings, rate: Rate[Page] | None = None) -> LinkOrder[Page] | None:
+    """None where links keep the priorities they are given. Raises ConfigError for a rule that is none."""
+    if settings.order == "breadth" and not settings.priority and rate is None:
+        return None
+    return LinkOrder(settings.order, settings.priority, rate)
 
 
 class RedirectGuard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import Container, Iterable, Iterator, Sequence, ValuesView
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
 from typing import TypeGuard
 
 import msgspec
@@ -15,7 +15,9 @@ from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.fetch.identity.referer import Referer
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.parse.page import MAX_LINKS, Page
+from silkline.politeness.order import LinkOrder
 from silkline.politeness.scope import Scope
+from silkline.politeness.traps import Traps
 from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
 from silkline.url import check, resolve
@@ -28,6 +30,7 @@ class LinkRules:
     referer: what a link's Referer header says of its page; None for no such header.
     robot: the name by which pages may ask us not to follow their links; None where we do not listen.
     scope: where links may lead; None for anywhere. max_links: of one page that are looked at.
+    traps, order: None where nobody looks for traps, and where links have the priorities that they are given.
     """
 
     def __init__(
@@ -39,10 +42,14 @@ class LinkRules:
         robot: str | None = None,
         scope: Scope | None = None,
         max_links: int = MAX_LINKS,
+        traps: Traps | None = None,
+        order: LinkOrder[Page] | None = None,
     ) -> None:
         self.robot = robot
         self.scope = scope
         self.max_links = max_links
+        self.traps = traps
+        self.order = order
         self._router = router
         self._known = known
         self._max_depth = max_depth
@@ -164,13 +171,29 @@ class Effects:
 
     def _inside(self, urls: list[str]) -> list[str]:
         """Those that are in scope."""
-        scope = self._rules.scope
-        if scope is None or not urls:
+        scope, traps = self._rules.scope, self._rules.traps
+        if not urls or (scope is None and traps is None):
             return urls
-        request = self._page.request
-        inside = scope.admitted(urls, request.url, self._page.url, request.depth, self.refused)
+        inside = urls
+        if scope is not None:
+            request = self._page.request
+            inside = scope.admitted(urls, request.url, self._page.url, request.depth, self.refused)
+        if traps is not None:
+            inside = traps.outside(inside, self.refused)
         self.dropped += len(urls) - len(inside)
         return inside
+
+    def settle(self) -> None:
+        """Once the handler is through: what only all the links together tell, and their order."""
+        rules, page = self._rules, self._page
+        if rules.traps is not None and self.links:
+            links = [link.url for link in self.links]
+            reason, barred = rules.traps.barred(page.url, page.request.depth, links, page_text(page))
+            if barred:
+                self._refuse(reason, [url for url in links if url in barred])
+                self.links = [link for link in self.links if link.url not in barred]
+        if rules.order is not None:
+            self.links = [rules.order(link, page) for link in self.links]
 
     def _wanted(self, urls: list[str]) -> list[str]:
         """Those that are in scope and that the page lets robots follow."""
@@ -206,6 +229,7 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
             if inspect.isawaitable(result):
                 result = await result
             effects.take(result)
+        effects.settle()
     except (SilklineError, KeyboardInterrupt):
         raise
     except BaseException as error:  # sys.exit() or a cancelled task of the handler's own are its fault, too
@@ -213,6 +237,11 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
             raise
         raise HandlerError(f"{type(error).__name__}: {error}", _user_traceback(error)) from error
     return effects
+
+
+def page_text(page: Page) -> Callable[[], str]:
+    """Gives the text that a reader sees; of what is no document, the source."""
+    return lambda: (page.text("body") or "") if page.kind == "html" else page.source
 
 
 def is_many(value: object) -> TypeGuard[Iterable[object]]:

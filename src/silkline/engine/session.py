@@ -30,6 +30,8 @@ from silkline.observe.report import ALREADY_FINISHED, FINISHED
 from silkline.observe.snapshot import Phase, Snapshot
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
+from silkline.parse.page import Page
+from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
 from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
@@ -42,6 +44,7 @@ from silkline.sinks.part import part_sinks, parts_of
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
+    rate: the user's own function for the priority of links.
     named, sites: hosts of the URLs that the user gave directly, see `engine/named.py` and the crawl's scope.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
     one line; a resume with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM
@@ -59,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     columns: Sequence[str] | None = None
     extra_sinks: Sequence[Sink] = ()
     definition: str = ""
+    rate: Rate[Page] | None = None
     owns_process: bool = True
     console: bool = False
 
@@ -141,6 +145,7 @@ class Session:
             keeper=keeper,
             robots=robots,
             scope=scope,
+            rate=self._plan.rate,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):

@@ -10,7 +10,7 @@ from time import perf_counter
 import msgspec
 
 from silkline.engine.discovery import expect_content
-from silkline.engine.effects import LinkRules, handle, is_cancelled
+from silkline.engine.effects import LinkRules, handle, is_cancelled, page_text
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
@@ -18,6 +18,7 @@ from silkline.fetch.retry_after import retry_after_seconds
 from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome, Refused
 from silkline.parse.page import Page
 from silkline.politeness.busy import BusyHosts
+from silkline.politeness.traps import NearDuplicates
 from silkline.protocols import CallNext, Clock, Sink
 from silkline.request import Request
 from silkline.response import Response
@@ -39,7 +40,7 @@ class Tools(msgspec.Struct, frozen=True):
     unindexed: the name by which a page may ask that nothing of it is kept; None where we do not listen.
     fingerprint: the identity of a URL, by the rules of the job.
     canonical: whether pages are trusted to say by rel=canonical what other URL they have.
-    content_types: what pages may be; () for anything.
+    content_types: what pages may be; () for anything. twins: looks for pages that are nearly identical.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     busy: the hosts that have said 429 lately, and not for how long.
     """
@@ -53,6 +54,7 @@ class Tools(msgspec.Struct, frozen=True):
     fingerprint: Callable[[str], int]
     canonical: bool = False
     content_types: Sequence[str] = ()
+    twins: NearDuplicates | None = None
     unindexed: str | None = None
     policy: Policy | None = None
     busy: BusyHosts = msgspec.field(default_factory=BusyHosts)
@@ -78,6 +80,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         if tools.content_types:
             expect_content(page, tools.content_types)
         effects = await handle(handler, page, tools.rules)
+        if tools.twins is not None:
+            tools.twins.look(page.url, page_text(page)())
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
         items = encoded(effects.items, lease.fingerprint, tools.sinks)

@@ -11,7 +11,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.commit import Committer
-from silkline.engine.discovery import RedirectGuard
+from silkline.engine.discovery import RedirectGuard, order_for, traps_for
 from silkline.engine.effects import LinkRules
 from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
@@ -29,8 +29,11 @@ from silkline.events import Stopping, Trouble
 from silkline.fetch.identity.referer import referer_by
 from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
+from silkline.parse.page import Page
+from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
+from silkline.politeness.traps import NearDuplicates
 from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Positions, Sink
 from silkline.router import Router
 from silkline.seeds import SeedSource
@@ -59,6 +62,7 @@ class Parts(msgspec.Struct, frozen=True):
     keeper: Keeper | None = None
     robots: Robots | None = None
     scope: Scope | None = None
+    rate: Rate[Page] | None = None
 
 
 class Worker:
@@ -104,6 +108,8 @@ class Worker:
             parts.hook,
         )
         robot = robot_listening(settings)
+        self._traps = traps_for(settings, parts.hook)
+        self._twins = NearDuplicates() if settings.near_duplicates else None
         policy = None if parts.robots is None else parts.robots.admit
         self._tools = Tools(
             fetch=parts.fetch,
@@ -116,6 +122,8 @@ class Worker:
                 robot,
                 parts.scope,
                 settings.max_links,
+                self._traps,
+                order_for(settings, parts.rate),
             ),
             retry=retry,
             sinks=parts.sinks,
@@ -123,6 +131,7 @@ class Worker:
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,
             content_types=settings.content_types,
+            twins=self._twins,
             unindexed=robot if settings.robots_meta == "all" else None,
             policy=policy if parts.scope is None else RedirectGuard(parts.scope).after(policy),
         )
@@ -181,6 +190,8 @@ class Worker:
                 task.cancel()
         if parts.keeper is not None:
             await parts.keeper.flush()
+        for line in self._twins.lines() if self._twins is not None else ():
+            parts.hook(Trouble(line))
         await parts.frontier.commit([], finish_all(parts.sinks))
         self._monitor.phase = "finished"
         await self._monitor.publish_now()

@@ -6,10 +6,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-import turbohtml
 from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
@@ -26,6 +25,7 @@ from silkline.parse.charset import (
 )
 from silkline.parse.content import Kind, MediaType, is_json, kind_of, looks_binary, media_type
 from silkline.parse.form import URLENCODED, Submission, with_query
+from silkline.parse.links import LinkKind, links_in, links_of_kinds, own_links
 from silkline.parse.node import Node, Queries, text_of
 from silkline.parse.query import in_encoding
 from silkline.parse.robots_meta import RobotsMeta, asked_of_robots, nofollow_hrefs
@@ -38,7 +38,6 @@ from silkline.url import resolve, resolve_all
 MAX_LINKS = 20_000
 """Links of one page that are looked at; traps and attacks have more."""
 
-_LINKS = turbohtml.XPath("//a/@href | //area/@href")
 _INSIDE = "a[href], area[href]"
 _URL_STARTS = ("http://", "https://", "/", "?", "./", "../")
 _TITLE = "title:not(svg title)"
@@ -222,17 +221,27 @@ class Page(Queries):
             write_whole(target, self.body)
         return target
 
-    def links(self) -> tuple[str, ...]:
-        """All links of the page (a, area), absolute, http(s) only, without fragments, in order, each once.
+    def links(self, css: str = "", kinds: Iterable[LinkKind] = ("a", "area")) -> tuple[str, ...]:
+        """The links of the page, absolute, http(s) only, without fragments, in order, each once.
 
-        Empty for what is not HTML.
+        css: only those in what this selector matches, or of it. kinds: of elements; see `parse/links.py`.
+
+        Empty for what is not HTML; at most MAX_LINKS. Raises SelectorError, and ValueError for a kind that
+        does not exist.
         """
+        if css or kinds != ("a", "area"):
+            return self._links_of(css, tuple(kinds))
         if self._links is None:
             self._links = ()
             if self.kind == "html":
-                hrefs = self._as_sent(_links_in(self.document)[:MAX_LINKS])
+                hrefs = self._as_sent(links_in(self.document)[:MAX_LINKS])
                 self._links = tuple(resolve_all(self.base_url, hrefs))
         return self._links
+
+    def _links_of(self, css: str, kinds: tuple[LinkKind, ...]) -> tuple[str, ...]:
+        inside = compile_css(css).css if css else ""
+        hrefs = links_of_kinds(self.document, inside, kinds) if self.kind == "html" else []
+        return tuple(resolve_all(self.base_url, self._as_sent(hrefs[:MAX_LINKS])))
 
     def robots_meta(self, agent: str = "silkline") -> RobotsMeta:
         """What the page asks of a robot of that name, by X-Robots-Tag and <meta name=robots>: `.index` and
@@ -319,17 +328,17 @@ class Page(Queries):
 
     def _hrefs(self, target: str | Node) -> list[str]:
         if isinstance(target, Node):
-            return _own_links([target.element]) or _own_links(target.element.select(_INSIDE))
+            return own_links([target.element]) or own_links(target.element.select(_INSIDE))
         if target.startswith(_URL_STARTS):
             return [target]
         css, take, attribute = compile_selector(target)
         elements = self.document.select(css) if css else []
         if take == "attr":
             return [value for element in elements if (value := element.attr(attribute)) is not None]
-        hrefs = _own_links(elements)
+        hrefs = own_links(elements)
         if len(hrefs) < len(elements):
             elements = self.document.select(f":is({css}):is([href], [src]), :is({css}) :is({_INSIDE})")
-            hrefs = _own_links(elements)
+            hrefs = own_links(elements)
         return hrefs
 
     @property
@@ -355,19 +364,3 @@ class Page(Queries):
                 raise ContentError(f"{self.url} is no well-formed XML: {error}") from error
         hint = "page.json()" if is_json(essence) else "page.body" if self.charset is None else "page.source"
         raise ContentError(f"{self.url} is {essence or 'binary data'}, no HTML to select from; use {hint}")
-
-
-def _links_in(document: Document) -> list[str]:
-    """The links of a whole document as they stand there; those in templates are not part of the page."""
-    if document.select_one("template") is None and document.select_one("svg") is None:
-        return cast("list[str]", _LINKS(document))
-    links = [link for link in document.select("a, area") if link.closest("template") is None]
-    hrefs = (link.attr("href", link.attr("xlink:href")) for link in links)
-    return [href for href in hrefs if href is not None]
-
-
-def _own_links(elements: list[Element]) -> list[str]:
-    hrefs = [element.attr("href") for element in elements]
-    if None in hrefs:
-        hrefs = [element.attr("href", element.attr("src")) for element in elements]
-    return [href for href in hrefs if href is not None]

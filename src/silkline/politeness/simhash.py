@@ -1,0 +1,84 @@
+"""How alike two texts are: 64-bit SimHash over shingles of words (Charikar 2002; Manku et al. 2007)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+SHINGLE = 3
+"""Words in a row."""
+
+MOST_SHINGLES = 4_000
+"""Of one text that are looked at."""
+
+NEAR = 3
+"""Bits by which two near-identical texts differ at most."""
+
+_words = re.compile(r"\w+").findall
+_LANES = 64
+_WIDTH = 16
+_SPREAD = [sum(1 << (_WIDTH * bit) for bit in range(8) if byte >> bit & 1) for byte in range(256)]
+"""The bits of a byte, 16 bits apart: so eight of them are counted by one addition."""
+
+
+def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None:
+    """The hash of a text, the same for the same text within one process; None for one without words.
+
+    leave_out: words that make no difference, such as the page's own number.
+    """
+    words = ["#" if word in leave_out else word for word in _words(text.lower())[: MOST_SHINGLES + SHINGLE]]
+    if not words:
+        return None
+    if len(words) < SHINGLE:
+        words += [""] * (SHINGLE - len(words))
+    totals, count = 0, 0
+    for shingle in set(zip(words, words[1:], words[2:], strict=False)):
+        value, place = hash(shingle) & 0xFFFF_FFFF_FFFF_FFFF, 0
+        for _ in range(8):
+            totals += _SPREAD[value & 255] << place
+            value >>= 8
+            place += 8 * _WIDTH
+        count += 1
+    half, result = count / 2, 0
+    for bit in range(_LANES):
+        if (totals >> (bit * _WIDTH) & 0xFFFF) > half:
+            result |= 1 << bit
+    return result
+
+
+def alike(one: int, other: int) -> bool:
+    return (one ^ other).bit_count() <= NEAR
+
+
+class Sketches:
+    """The hashes of the last texts, to be asked for one that is near-identical to a new one.
+
+    Of four 16-bit parts of hashes that differ in three bits at most, one is equal: only those are compared.
+    Two generations: the older one is forgotten when the younger one is full.
+    """
+
+    def __init__(self, capacity: int = 65_536) -> None:
+        self._limit = capacity // 2
+        self._young: dict[tuple[int, int], dict[int, str]] = {}
+        self._old: Mapping[tuple[int, int], Mapping[int, str]] = {}
+        self._count = 0
+
+    def find(self, sketch: int) -> str | None:
+        """The name of a near-identical one."""
+        for part in _parts(sketch):
+            for generation in (self._young, self._old):
+                for known, name in generation.get(part, {}).items():
+                    if alike(known, sketch):
+                        return name
+        return None
+
+    def add(self, sketch: int, name: str) -> None:
+        for part in _parts(sketch):
+            self._young.setdefault(part, {}).setdefault(sketch, name)
+        self._count += 1
+        if self._count >= self._limit:
+            self._old, self._young, self._count = self._young, {}, 0
+
+
+def _parts(sketch: int) -> Iterator[tuple[int, int]]:
+    return ((place, sketch >> (16 * place) & 0xFFFF) for place in range(4))
