@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from collections.abc import Iterator, Mapping
 
 SHINGLE = 3
@@ -22,7 +23,7 @@ _SPREAD = [sum(1 << (_WIDTH * bit) for bit in range(8) if byte >> bit & 1) for b
 
 
 def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None:
-    """The hash of a text, the same for the same text within one process; None for one without words.
+    """The hash of a text; None for one without words.
 
     leave_out: words that make no difference, such as the page's own number.
     """
@@ -33,11 +34,9 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
         words += [""] * (SHINGLE - len(words))
     totals, count = 0, 0
     for shingle in set(zip(words, words[1:], words[2:], strict=False)):
-        value, place = hash(shingle) & 0xFFFF_FFFF_FFFF_FFFF, 0
-        for _ in range(8):
-            totals += _SPREAD[value & 255] << place
-            value >>= 8
-            place += 8 * _WIDTH
+        digest = blake2b(" ".join(shingle).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for place, byte in enumerate(digest):
+            totals += _SPREAD[byte] << (8 * _WIDTH * place)
         count += 1
     half, result = count / 2, 0
     for bit in range(_LANES):
