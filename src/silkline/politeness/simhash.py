@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 
 SHINGLE = 3
 """Words in a row."""
