@@ -183,6 +183,22 @@ async def test_what_is_no_proxy_is_a_proxy_error_without_its_password(engine: En
         await engine().fetch(Request("http://h.test/", proxy=url))
 
 
+async def test_what_follows_a_proxied_request_goes_its_own_way(
+    serve: Serve, engine: Engine, start: Start
+) -> None:
+    server = await serve({"/": OK})
+    first, second = await start(HttpProxy, SPECIAL), await start(SocksProxy)
+    fetcher = engine()
+    url = server.url()
+    await fetcher.fetch(Request(url, proxy=first.url(ENCODED)))
+    with pytest.raises(ProxyError):
+        await fetcher.fetch(Request(url, proxy="nonsense"))
+    assert (await fetcher.fetch(Request(url))).peer == f"127.0.0.1:{server.port}"
+    await fetcher.fetch(Request(url, proxy=second.url()))
+    assert (await fetcher.fetch(Request(url, proxy=""))).peer == f"127.0.0.1:{server.port}"
+    assert (len(first.asked), len(second.asked)) == (1, 1)
+
+
 async def test_the_environment_s_proxies_are_not_used(
     serve: Serve, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

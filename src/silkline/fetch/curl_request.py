@@ -134,20 +134,18 @@ class Setup:
 
     def _use_proxy(self, transfer: Transfer, proxy: str) -> None:
         easy = transfer.easy
-        transfer.proxy = ""
-        if not proxy:
+        address = proxy_address(proxy) if proxy else None
+        transfer.proxy = proxy
+        if address is None:
             easy.setopt(pycurl.PROXY, "")
             easy.setopt(pycurl.IPRESOLVE, pycurl.IPRESOLVE_WHATEVER)
             return
-        address = proxy_address(proxy)
         # A name that is resolved here becomes one address; that of IPv4 is the one that most proxies can use.
-        easy.setopt(
-            pycurl.IPRESOLVE, pycurl.IPRESOLVE_V4 if address.scheme == "socks5" else pycurl.IPRESOLVE_WHATEVER
-        )
+        resolve = pycurl.IPRESOLVE_V4 if address.scheme == "socks5" else pycurl.IPRESOLVE_WHATEVER
+        easy.setopt(pycurl.IPRESOLVE, resolve)
         easy.setopt(pycurl.PROXY, f"{address.scheme}://{address.location}")
         easy.setopt(pycurl.PROXYUSERNAME, (address.user or "").encode())
         easy.setopt(pycurl.PROXYPASSWORD, (address.password or "").encode())
-        transfer.proxy = proxy
 
 
 def _lines(headers: Mapping[str, str]) -> list[bytes]:
