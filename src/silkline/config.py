@@ -275,6 +275,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     adaptive_floor: requests a second below which no host is slowed down.
     adaptive_ceiling: requests in flight on one host up to which more are tried; None for per_host.
     max_delay: seconds between two starts on one host that its robots.txt can ask for at most.
+    max_memory: bytes that all worker processes on this machine may take; None for 0.8 of what the
+        container may.
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
@@ -347,6 +349,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     proxy_region: Line = ""
     ban_statuses: Statuses = (403, 429)
     ban_markers: Lines = ()
+    max_memory: Size | None = None
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -59,6 +59,9 @@ SETTINGS: dict[str, Any] = {
     "concurrency": _text(SPEED, "N", "Pages at once in one process.", "64"),
     "per_host": _text(SPEED, "N", "Requests to one host at once.", "8"),
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
+    "max_memory": _text(
+        SPEED, "SIZE", "Fewer pages at once when so much memory is taken.", "0.8 of the container's"
+    ),
     "processes": _text(SPEED, "N", "Worker processes.", "1"),
     "robots": _text(SPEED, "on|off", "Whether robots.txt is obeyed.", "on"),
     "adaptive": _text(SPEED, "on|off", "Whether hosts are asked more slowly that have trouble.", "on"),

@@ -21,6 +21,8 @@ class Held:
     """Every lease that this worker has not finished: ready, not yet due, in flight or to be committed."""
 
     def __init__(self, concurrency: int, delay: float = 0.0) -> None:
+        self.asked = concurrency
+        """Visits at once by the settings; `concurrency` is what the machine can bear of them."""
         self.concurrency = concurrency
         self._delay = delay
         self.paused = False
@@ -36,6 +38,14 @@ class Held:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def ask(self, concurrency: int) -> None:
+        """So many visits at once from now on."""
+        self.asked = self.concurrency = concurrency
+
+    def hold_back(self, allowed: int) -> None:
+        """No more than that, whatever was asked for."""
+        self.concurrency = min(self.asked, allowed)
 
     @property
     def tokens(self) -> tuple[int, ...]:

@@ -188,6 +188,9 @@ class Session:
             stats=stats,
             phase=phase,
             seeding=seeding,
+            allowed=self._worker.allowed if self._worker is not None else 0,
+            late=self._worker.machine.late if self._worker is not None else 0.0,
+            memory=self._worker.machine.load.memory if self._worker is not None else 0,
         )
         try:
             self._seat.publish(self._last)

@@ -130,7 +130,8 @@ class Steering:
         if live.paused != levers.held.paused:
             changes["paused"] = "true" if live.paused else "false"
             await self._frontier.release(levers.held.pause(live.paused))
-        levers.held.concurrency = wanted.concurrency
+        if wanted.concurrency != levers.held.asked:
+            levers.held.ask(wanted.concurrency)
         levers.retry.retries = wanted.retries
         if {"timeout", "concurrency"} & set(changes):
             self._adjust_fetcher(wanted, changes)

@@ -16,6 +16,7 @@ from silkline.engine.effects import LinkRules
 from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
+from silkline.engine.machine import Gauge, Machine
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.pacing import Pacing
 from silkline.engine.retry import RetryPolicy
@@ -89,10 +90,12 @@ class Worker:
             self._known.clear,
             keep_alive=settings.keep_alive,
         )
+        share = None if settings.max_memory is None else settings.max_memory // settings.processes
+        self.machine = Machine(self._held, Gauge(share), parts.hook, self._wake_leaser)
         self._pacing = None
         if settings.adaptive and settings.cache != "offline":
             self._pacing = Pacing(
-                parts.frontier, settings, self._held, self._committer.give_back, lambda: 0.0
+                parts.frontier, settings, self._held, self._committer.give_back, lambda: self.machine.late
             )
             self._committer.note = self._pacing.note
         parts.frontier.listen(self._wake_leaser, lambda line: parts.hook(Trouble(line)))
@@ -138,6 +141,11 @@ class Worker:
         if parts.robots is not None:
             parts.robots.use(parts.fetch, self._space_out)
 
+    @property
+    def allowed(self) -> int:
+        """Visits that may run at once."""
+        return self._held.concurrency
+
     def stop(self) -> None:
         """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
         self._parts.frontier.leave(0.0 if self._stop_asked.is_set() else self._settings.grace + PARTING)
@@ -177,6 +185,7 @@ class Worker:
                 tasks.create_task(self._steering.run(), name="steering"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
             ]
+            side.append(tasks.create_task(self.machine.run(), name="machine"))
             if self._pacing is not None:
                 side.append(tasks.create_task(self._pacing.run(), name="pacing"))
             if parts.keeper is not None:

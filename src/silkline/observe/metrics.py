@@ -19,6 +19,8 @@ for and what it is called here:
     seeds                   silkline_seeds_total                  {result="added"|"duplicate"|"invalid"}
     in flight               silkline_in_flight                    visits running now
     done, dead in the job   silkline_job_requests                 {state="done"|"dead"}, all runs together
+    machine                 silkline_concurrency                  visits that it lets run at once
+                            silkline_event_loop_lag_seconds, silkline_memory_bytes
     processes               silkline_processes
     start                   silkline_start_time_seconds           Unix time
     version, job            silkline_info                         {version, job_name}
@@ -158,6 +160,19 @@ def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
         job.add_metric(["dead"], stats.dead)
         yield job
     yield GaugeMetricFamily("silkline_in_flight", "Visits running now.", value=snapshot.in_flight)
+    yield GaugeMetricFamily(
+        "silkline_concurrency",
+        "Visits that the machine lets run at once.",
+        value=snapshot.allowed,
+    )
+    yield GaugeMetricFamily(
+        "silkline_event_loop_lag_seconds", "How late the event loop is.", value=snapshot.late
+    )
+    yield GaugeMetricFamily(
+        "silkline_memory_bytes",
+        "Of the fullest process, or the container.",
+        value=snapshot.memory,
+    )
     yield GaugeMetricFamily("silkline_processes", "Worker processes.", value=snapshot.processes)
     yield GaugeMetricFamily("silkline_start_time_seconds", "Start of the run.", value=snapshot.started)
 

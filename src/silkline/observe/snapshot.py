@@ -24,6 +24,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     stats: sizes of the whole frontier, however many processes share it; None where nobody asked it.
     tally: may be the live one of this process, which goes on counting.
     seeding: seeds are still being read.
+    allowed: visits that may run at once, as the machine can bear. late: seconds, of the event loop.
+    memory: bytes that this process takes, or its container where that has a limit.
     """
 
     job: str
@@ -37,6 +39,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     stats: Stats | None = None
     phase: Phase = "starting"
     seeding: bool = False
+    allowed: int = 0
+    late: float = 0.0
+    memory: int = 0
 
     @property
     def seconds(self) -> float:
@@ -64,6 +69,9 @@ def merge(snapshots: Sequence[Snapshot]) -> Snapshot:
         stats=max(counted, key=lambda s: s.at).stats if counted else None,
         phase=_merge_phases({s.phase for s in snapshots}),
         seeding=any(s.seeding for s in snapshots),
+        allowed=sum(s.allowed for s in snapshots),
+        late=max(s.late for s in snapshots),
+        memory=max(s.memory for s in snapshots),
     )
 
 
