@@ -23,7 +23,17 @@ from silkline.version import __version__
 
 def snapshot(tally: Tally, **more: Any) -> Snapshot:
     given: dict[str, Any] = {"stats": Stats(waiting=7, delayed=2, leased=3, done=40, dead=4), "in_flight": 3}
-    return Snapshot(job="shop", started=100.0, at=110.0, tally=tally, phase="crawling", **(given | more))
+    return Snapshot(
+        job="shop",
+        allowed=64,
+        late=0.25,
+        memory=5_000_000,
+        started=100.0,
+        at=110.0,
+        tally=tally,
+        phase="crawling",
+        **(given | more),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +118,9 @@ def test_every_figure_of_the_snapshot_is_served(server: MetricsServer) -> None:
         "silkline_in_flight": 3,
         "silkline_job_requests{state=done}": 40,
         "silkline_job_requests{state=dead}": 4,
+        "silkline_concurrency": 64,
+        "silkline_event_loop_lag_seconds": 0.25,
+        "silkline_memory_bytes": 5_000_000,
         "silkline_processes": 1,
         "silkline_start_time_seconds": 100,
         f"silkline_info{{job_name=shop,version={__version__}}}": 1,

@@ -56,17 +56,17 @@ SETTINGS: dict[str, Any] = {
     "partitions": _text(JOB, "N", "Parts that the hosts are spread over, for several servers.", "1"),
     "dedup": _text(JOB, "HOW", "How seen URLs are known: exact, bloom or none.", "exact"),
     "strict": _flag(JOB, "strict", "Exit with 1 if there are dead letters."),
-    "concurrency": _text(SPEED, "N", "Pages at once in one process.", "64"),
-    "per_host": _text(SPEED, "N", "Requests to one host at once.", "8"),
+    "concurrency": _text(SPEED, "N", "Pages at once in a process.", "64"),
+    "per_host": _text(SPEED, "N", "Requests to a host at once.", "8"),
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
     "max_memory": _text(
-        SPEED, "SIZE", "Fewer pages at once when so much memory is taken.", "0.8 of the container's"
+        SPEED, "SIZE", "Fewer pages at once when so much memory is taken; none: by the container.", "none"
     ),
     "processes": _text(SPEED, "N", "Worker processes.", "1"),
     "robots": _text(SPEED, "on|off", "Whether robots.txt is obeyed.", "on"),
     "adaptive": _text(SPEED, "on|off", "Whether hosts are asked more slowly that have trouble.", "on"),
     "adaptive_ceiling": _text(
-        SPEED, "N", "Try out more requests to one host at once, up to this many.", "--per-host"
+        SPEED, "N", "Try more than --per-host, up to this many, where a host can bear it.", "none"
     ),
     "robots_meta": _text(
         SPEED, "MODE", "What pages ask of robots: links (obey nofollow), all (noindex, too), off.", "links"
