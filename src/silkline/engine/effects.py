@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
+from collections.abc import Container, Iterable, Iterator, Sequence, ValuesView
 from typing import TypeGuard
 
 import msgspec
@@ -187,11 +187,12 @@ class Effects:
         """Once the handler is through: what only all the links together tell, and their order."""
         rules, page = self._rules, self._page
         if rules.traps is not None and self.links:
-            links = [link.url for link in self.links]
-            reason, barred = rules.traps.barred(page.url, page.request.depth, links, page_text(page))
-            if barred:
-                self._refuse(reason, [url for url in links if url in barred])
-                self.links = [link for link in self.links if link.url not in barred]
+            reason = rules.traps.barred(
+                page.response.url, self._depth - 1, self.links, lambda: page_text(page)
+            )
+            if reason:
+                self._refuse(reason, [link.url for link in self.links])
+                self.links.clear()
         if rules.order is not None:
             self.links = [rules.order(link, page) for link in self.links]
 
@@ -239,9 +240,9 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
     return effects
 
 
-def page_text(page: Page) -> Callable[[], str]:
-    """Gives the text that a reader sees; of what is no document, the source."""
-    return lambda: (page.text("body") or "") if page.kind == "html" else page.source
+def page_text(page: Page) -> str:
+    """The text that a reader sees; of what is no HTML, the source."""
+    return (page.text("body") or "") if page.kind == "html" else page.source
 
 
 def is_many(value: object) -> TypeGuard[Iterable[object]]:

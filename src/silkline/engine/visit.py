@@ -81,7 +81,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             expect_content(page, tools.content_types)
         effects = await handle(handler, page, tools.rules)
         if tools.twins is not None:
-            tools.twins.look(page.url, page_text(page)())
+            tools.twins.look(page.url, page_text(page))
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
         items = encoded(effects.items, lease.fingerprint, tools.sinks)

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.politeness.simhash import Sketches, alike, simhash
+from silkline.request import Request
 
 DEEP_PATH = 40
 """Segments of a path."""
@@ -93,12 +94,16 @@ class Traps:
     def outside(self, urls: list[str], refused: dict[str, Refused]) -> list[str]:
         """The links that neither their URLs alone nor the budgets of their patterns refuse. The others are
         counted in `refused`, by the reason."""
-        bad: dict[str, str] = {}
+        bad: set[str] = set()
+        looks, budget = self._looks, self._budget is not None
         for url in urls:
-            if (self._looks and (reason := self.shape(url))) or (
-                self._budget is not None and (reason := self._full(url))
-            ):
-                bad[url] = reason
+            reason = ""
+            if looks and (url.count("/") > 7 or url.count("&") > 1):
+                reason = self.shape(url)
+            if budget and not reason:
+                reason = self._full(url)
+            if reason:
+                bad.add(url)
                 refused[reason] = refused.get(reason, NONE_REFUSED) + Refused(1, url)
         return [url for url in urls if url not in bad] if bad else urls
 
@@ -113,26 +118,25 @@ class Traps:
         self._taken[pattern] = taken + 1
         return ""
 
-    def barred(
-        self, url: str, depth: int, links: Sequence[str], text: Callable[[], str]
-    ) -> tuple[str, frozenset[str]]:
-        """Note what new links a page has brought; which of them lead further into a trap, and why.
+    def barred(self, url: str, depth: int, links: Iterable[Request], text: Callable[[], str]) -> str:
+        """Note what new links a page has brought. Why none of them may be followed: they lead further into a
+        trap; "" where that is not so.
 
         links: one at least. text: gives the page's text, where it has to be looked at.
         """
         if not self._looks:
-            return "", frozenset()
+            return ""
         name = pattern_of(url)
         for link in links:
-            if pattern_of(link) != name:
-                if (known := self._young.get(name) or self._old.get(name)) is not None:
-                    known.clear()
-                return "", frozenset()
+            if pattern_of(link.url) != name:
+                if name in self._young or name in self._old:
+                    self._pattern(name).clear()
+                return ""
         pattern = self._pattern(name)
         pattern.barren += 1
         if not pattern.trap:
             self._judge(pattern, name, url, depth, text)
-        return pattern.trap, frozenset(links) if pattern.trap else frozenset()
+        return pattern.trap
 
     def _judge(self, pattern: Pattern, name: str, url: str, depth: int, text: Callable[[], str]) -> None:
         chain = pattern.barren >= CHAIN * pattern.wanted and depth >= CHAIN_DEPTH
@@ -198,8 +202,9 @@ class NearDuplicates:
 def pattern_of(url: str) -> str:
     """The folder of a URL with numbers as 0 and long tokens as *, dates as one number; with a query, the file
     and a question mark, too."""
-    path, mark, _ = url.partition("?")
-    return _folder_pattern(path) + mark if mark else _folder_pattern(path[: path.rfind("/") + 1])
+    if "?" in url:
+        return _folder_pattern(url[: url.index("?")]) + "?"
+    return _folder_pattern(url[: url.rfind("/") + 1])
 
 
 @lru_cache(maxsize=8_192)
