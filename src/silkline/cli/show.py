@@ -98,11 +98,12 @@ def print_report(console: Console, report: Report) -> None:
 
 def print_items(paths: Iterable[str]) -> None:
     """A table of the first items of JSON lines files; those that are elsewhere are passed over."""
-    items = [msgspec.json.decode(line) for line in islice(_lines(paths), PREVIEW_ROWS + 1)]
+    lines = list(islice(_lines(paths), PREVIEW_ROWS + 1))
+    items = [msgspec.json.decode(line) for line in lines[:PREVIEW_ROWS]]
     if items:
         console = Console()
-        title = "the first items" if len(items) > PREVIEW_ROWS else "the items"
-        console.print(items_table(items[:PREVIEW_ROWS], console.width, title))
+        title = "the first items" if len(lines) > PREVIEW_ROWS else "the items"
+        console.print(items_table(items, console.width, title))
 
 
 def _lines(paths: Iterable[str]) -> Iterator[bytes]:
