@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from silkline.producer import seed, seed_async
     from silkline.request import Follow, Request
     from silkline.response import Response
+    from silkline.sinks.keyed import OwnSink
 
 __all__ = [
     "Crawler",
     "Follow",
+    "OwnSink",
     "Page",
     "Report",
     "Request",
@@ -49,6 +51,7 @@ __all__ = [
 _HOMES = {
     "Crawler": "silkline.crawler",
     "Follow": "silkline.request",
+    "OwnSink": "silkline.sinks.keyed",
     "Page": "silkline.parse.page",
     "Report": "silkline.observe.report",
     "Request": "silkline.request",

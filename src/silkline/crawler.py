@@ -15,7 +15,7 @@ from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.discovery import check_scope
 from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
-from silkline.engine.session import Plan, Session, outputs_of
+from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, FatalError
 from silkline.frontier.open import check_options, on_server, outputs_in, positions_in, remove_store
@@ -25,7 +25,7 @@ from silkline.observe.view import View
 from silkline.parse.page import Page
 from silkline.politeness.order import Rate
 from silkline.politeness.scope import sites_of
-from silkline.protocols import Fetcher, Hook, Middleware, Sink
+from silkline.protocols import Fetcher, Hook, KeyedSink, Middleware, Sink
 from silkline.request import DEFAULT_LABEL
 from silkline.resolve import settings_from
 from silkline.router import Handler, Router
@@ -41,10 +41,10 @@ Watch = Callable[[Snapshot], None]
 class Crawler:
     """A crawl: handlers, outputs and settings.
 
-    name: the job's name. outputs: files for the items (.jsonl, .csv, .db, .sqlite). sinks: outputs of your
-    own. fetcher: the name of an engine, or one of your own. middleware: around every fetch, first one
-    outermost. hooks: told of every event. columns: of CSV outputs, where they should not be those of the
-    first item.
+    name: the job's name. outputs: files (.jsonl, .csv, .db, .sqlite) and URLs of databases for the items.
+    sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
+    fetch, first one outermost. hooks: told of every event. columns: of CSV outputs, where they should not be
+    those of the first item.
     settings: any of `config.Settings`, such as concurrency=200, frontier="memory:".
 
     Raises ConfigError for a setting that does not exist or has a bad value.
@@ -55,7 +55,7 @@ class Crawler:
         name: str = "spider",
         *,
         outputs: Iterable[str] = (),
-        sinks: Sequence[Sink] = (),
+        sinks: Sequence[Sink | KeyedSink] = (),
         fetcher: Fetcher | Literal["http", "curl"] | None = None,
         middleware: Sequence[Middleware] = (),
         hooks: Sequence[Hook] = (),
@@ -177,6 +177,7 @@ class Crawler:
         )
         # Refused before --fresh removes anything.
         outputs_of(plan)
+        keyed_outputs_of(plan)
         check_settings(settings)
         check_scope(settings)
         check_options(settings.frontier_url, settings.frontier_options)

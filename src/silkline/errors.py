@@ -90,6 +90,14 @@ class SinkError(FatalError):
     """An output failed."""
 
 
+class SinkAwayError(SinkError):
+    """An output's server cannot be reached, or cannot take anything at the moment: worth trying again."""
+
+
+class RowsRefused(SinkError):
+    """An output's server will not have a row of those that it was given; none of them was written."""
+
+
 class FetchError(SilklineError):
     """A request that brought no usable response; the original error is its `__cause__`."""
 

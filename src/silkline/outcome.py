@@ -9,6 +9,8 @@ import msgspec
 
 from silkline.request import Request
 
+MASK = 2**64 - 1
+
 REFUSALS = frozenset({"robots", "out_of_scope", "content_type"})
 """Causes of dead letters that are no failures: the crawl's own rules keep it from the page."""
 
@@ -49,14 +51,51 @@ class LeaseBatch(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One row of the user's. Its identity is (fingerprint of its request, index on that page).
+    """One row of the user's. Its identity is its own key, or else (fingerprint of its request, index on
+    that page).
 
-    data: what every sink's `encode` made of it, by sink name.
+    data: what every sink's `encode` made of it, by sink name; a sink that is not in there does not get it.
+    key: the item's own stable key, such as a product's number; None where it has none.
+    size: about how many bytes it takes. fields: as the handler gave them. Only where a keyed sink is.
     """
 
     fingerprint: int
     index: int
     data: Mapping[str, Any]
+    key: str | None = None
+    size: int = 0
+    fields: Mapping[str, Any] | None = None
+
+    @property
+    def identity(self) -> str:
+        """What a keyed sink tells rows apart by."""
+        return self.key if self.key is not None else f"{self.fingerprint & MASK:016x}-{self.index}"
+
+
+class DeadItem(msgspec.Struct, frozen=True):
+    """An item that was not delivered, kept until it is sent again or dropped; its page is done all the same.
+
+    cause: "item" (no output can hold it, or a field is of the wrong type), "step" (a pipeline step raised),
+    "refused" (a database would not take the row). error: why, in one line. record: the item as JSON text,
+    as far as it can be said. sink: the output that refused it, "" for all of them. at: Unix seconds.
+    """
+
+    fingerprint: int
+    index: int
+    url: str
+    cause: str
+    error: str
+    record: str
+    sink: str = ""
+    at: float = 0.0
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """How much a sink likes to get at once: it waits for so many items or bytes, or so many seconds."""
+
+    count: int = 1_000
+    bytes: int = 8 * 1024 * 1024
+    seconds: float = 0.2
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -102,6 +141,8 @@ class Outcome(msgspec.Struct, frozen=True):
     they are, or will be, those of the other request."""
     block_host: float = 0.0
     """Seconds for which nobody may be handed a request of this host (Retry-After); 0 for none."""
+    dead_items: tuple[DeadItem, ...] = ()
+    """Items that could not be delivered: kept with the commit, apart from those that count."""
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from silkline.config import FrontierOptions
 from silkline.events import Event
 from silkline.outcome import (
     Added,
+    Batch,
     Committed,
     DeadLetter,
     Heartbeat,
@@ -195,6 +196,41 @@ class Sink(Protocol):
         """The job is complete: last touches to the output. Idempotent."""
 
     def close(self) -> None: ...
+
+
+class KeyedSink(Protocol):
+    """Where items go that are told apart by `Item.identity`: a database, mostly. What is written again is
+    replaced.
+
+    Runs on the event loop, which it must not hold up. What it writes is durable *before* the commit, so that
+    it may be written again after a crash, or before another worker's commit of the same page.
+    """
+
+    name: str
+    """Shown to the user, and the key of `Item.data`; no password in it. Two sinks never share one."""
+
+    batch: Batch
+
+    async def open(self) -> None:
+        """Connect, and check or create what is needed. Raises ConfigError where it cannot be used, and
+        SinkAwayError where the server does not answer."""
+
+    def encode(self, fields: Mapping[str, Any]) -> Any:
+        """Make what `write` will take of an item's fields (see `sinks.record.fields_of`). Raises ItemError,
+        which is the item's fault alone."""
+
+    async def write(self, items: Sequence[Item]) -> None:
+        """Insert or replace all of them in one step, durable when it returns; no identity is there twice.
+
+        Raises SinkAwayError (nothing or all of it happened: called again later), RowsRefused (nothing
+        happened; called again with fewer), and SinkError where there is no point in trying again.
+        """
+
+    async def trim(self, pages: Mapping[int, int]) -> None:
+        """Remove rows without a key of their own that earlier visits of these pages left: by fingerprint,
+        those whose index is not below the number. Raises as `write` does."""
+
+    async def close(self) -> None: ...
 
 
 Guard = Callable[[str, str, int], None]

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from silkline.errors import ItemError
-from silkline.sinks.record import json_of, record_of
+from silkline.sinks.record import fields_of, json_of, record_of
 
 
 @dataclasses.dataclass
@@ -188,3 +188,16 @@ def test_any_record_is_json_and_stable(item: dict[str, Any]) -> None:
     record = record_of(item)
     assert json.loads(json_of(record)) == record
     assert record_of(record) == record
+
+
+def test_fields_keep_types_that_databases_have() -> None:
+    @dataclasses.dataclass
+    class Offer:
+        price: decimal.Decimal
+        seen: datetime.datetime
+        more: list[decimal.Decimal]
+
+    moment = datetime.datetime(2030, 1, 31, 12, tzinfo=datetime.UTC)
+    offer = Offer(decimal.Decimal("9.50"), moment, [decimal.Decimal("1.0")])
+    assert fields_of(offer) == {"price": decimal.Decimal("9.50"), "seen": moment, "more": ["1.0"]}
+    assert fields_of({"a": float("nan"), "b": b"\x00", "c": "\ud800"}) == {"a": None, "b": b"\x00", "c": "�"}

@@ -18,7 +18,7 @@ from silkline.parse.page import Page
 from silkline.parse.selector import compile_css, compile_selector
 from silkline.politeness.scope import MEDIA, site_of
 from silkline.request import Follow
-from silkline.resolve import DEFAULT, Resolved
+from silkline.resolve import DEFAULT, Resolved, redacted
 from silkline.url import check
 
 DEFINITION_LIMIT = 300
@@ -85,7 +85,7 @@ def definition_of(declaration: Declaration) -> str:
         ("--allow", declaration.allow),
         ("--deny", declaration.deny),
         ("--path", declaration.paths),
-        ("--output", declaration.outputs),
+        ("--output", map(redacted, declaration.outputs)),
     ]
     words += [word for option, values in options for value in values for word in (option, value)]
     text = shlex.join([*words, *["--follow-all"] * declaration.follow_all])

@@ -37,12 +37,14 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
     return Annotated[list[str] | None, Option(f"--{name}", metavar=metavar, help=note, rich_help_panel=panel)]
 
 
-_OUTPUT_HELP = "Where the items go: a .jsonl, .csv, .db or .sqlite file. Can be given several times."
+_OUTPUT_HELP = "A .jsonl, .csv, .db or .sqlite file, or a database's URL. Can be given several times."
+
+_CREATE_HELP = "Whether tables and columns may be created in databases."
 
 SETTINGS: dict[str, Any] = {
     "outputs": Annotated[
         list[str] | None,
-        Option("--output", "-o", metavar="FILE", help=_OUTPUT_HELP, rich_help_panel=JOB),
+        Option("--output", "-o", metavar="WHERE", help=_OUTPUT_HELP, rich_help_panel=JOB),
     ],
     "job": _text(JOB, "NAME", "The job's name. Running the same job again resumes it."),
     "frontier": _text(
@@ -51,6 +53,10 @@ SETTINGS: dict[str, Any] = {
         "Where its requests live: sqlite:///PATH, redis://HOST:PORT/DB, or memory: to keep nothing.",
         ".silkline/JOB.db",
     ),
+    "create_tables": Annotated[
+        bool | None,
+        Option("--create/--no-create", metavar=" ", help=_CREATE_HELP, rich_help_panel=JOB),
+    ],
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
     "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),
     "partitions": _text(JOB, "N", "Parts that the hosts are spread over, for several servers.", "1"),

@@ -23,7 +23,7 @@ from silkline.observe.progress import Progress, StderrConsole
 from silkline.observe.report import INTERRUPTED, Report, lines, render
 from silkline.resolve import FIELDS, Resolved, redacted, shown
 from silkline.seeds import Seed
-from silkline.sinks.choose import sinks_for
+from silkline.sinks.choose import keyed_sinks_for, sinks_for
 
 PREVIEW_ROWS = 20
 PREVIEW_COLUMNS = 8
@@ -56,7 +56,9 @@ def conduct(
 
     Returns the exit code.
     """
-    sinks_for(settings.outputs)  # a wrong name is refused before there is a store or anything is removed
+    # A wrong name is refused before there is a store or anything is removed.
+    sinks_for(settings.outputs)
+    keyed_sinks_for(settings.outputs)
     crawler.configure(settings)
     console = StderrConsole()
     with Progress(console, settings.job, max_pages=settings.max_pages, quiet=settings.quiet) as progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from silkline.engine.delivery import Delivery
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held
 from silkline.events import Kept, Visited
@@ -12,13 +13,16 @@ from silkline.outcome import Committed, Dead, Done, Outcome, RetryLater
 from silkline.protocols import Deliver, Frontier, Hook
 
 GROUP = 100
+AT_ONCE = 4 * GROUP
+"""Outcomes of one commit at most."""
 LINGER = 0.05
 """Seconds that an outcome waits for company at most, and only while the visitors have work."""
 
 
 class Committer:
     """Takes outcomes from the visitors; commits them up to 100 at a time or every 50 ms, whichever comes
-    first, and at once when the visitors starve, since a commit is what frees host slots and brings links."""
+    first, and at once when the visitors starve, since a commit is what frees host slots and brings links.
+    Keyed sinks may like to get more at once, and get what they are to have before the commit."""
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Committer:
         deliver: Deliver,
         hook: Hook,
         wake_leaser: Callable[[], None],
+        delivery: Delivery | None = None,
     ) -> None:
         self._frontier = frontier
         self._held = held
@@ -35,6 +40,10 @@ class Committer:
         self._deliver = deliver
         self._hook = hook
         self._wake_leaser = wake_leaser
+        self._delivery = delivery or None
+        self._batch = delivery.batch if delivery else None
+        self._linger = LINGER if self._batch is None else self._batch.seconds
+        self._items = self._bytes = 0
         self.note: Callable[[Visited], None] | None = None
         """Also told of every visit, where the pace of hosts is found out."""
         self._pending: list[Outcome] = []
@@ -53,8 +62,16 @@ class Committer:
         if outcome.block_host:
             self.give_back(self._held.block(outcome.lease.host, outcome.block_host))
         self._arrived.set()
-        if len(self._pending) >= GROUP or self._held.starving:
+        if self._enough(outcome) or self._held.starving:
             self._full.set()
+
+    def _enough(self, outcome: Outcome) -> bool:
+        if self._batch is None:
+            return len(self._pending) >= GROUP
+        self._items += len(outcome.items)
+        self._bytes += sum(item.size for item in outcome.items)
+        most = max(self._items, len(self._pending))
+        return most >= self._batch.count or self._bytes >= self._batch.bytes
 
     def give_back(self, tokens: Sequence[int]) -> None:
         """Release leases of a blocked host, after the commit that makes the block known: before it they
@@ -72,7 +89,7 @@ class Committer:
         while True:
             await self._arrived.wait()
             try:
-                async with asyncio.timeout(LINGER):
+                async with asyncio.timeout(self._linger):
                     await self._full.wait()
             except TimeoutError:
                 pass
@@ -85,14 +102,25 @@ class Committer:
             self._arrived.clear()
             self._full.clear()
             while self._pending:
-                group = self._pending[: 4 * GROUP]
-                committed = await self._frontier.commit(group, self._deliver)
-                del self._pending[: len(group)]
-                self._settle(group, committed)
+                for group in await self._delivered():
+                    committed = await self._frontier.commit(group, self._deliver)
+                    del self._pending[: len(group)]
+                    self._settle(group, committed)
+                    if self._delivery is not None:
+                        await self._delivery.settle(group, committed)
             if self._withdrawn:
                 tokens, self._withdrawn = self._withdrawn, []
                 await self._frontier.release(tokens)
                 self._wake_leaser()  # when they are due again only the frontier knows
+
+    async def _delivered(self) -> list[Sequence[Outcome]]:
+        """The next groups to commit; what keyed sinks get of them is durable."""
+        if self._delivery is None:
+            return [self._pending[:AT_ONCE]]
+        assert self._batch is not None
+        self._items = self._bytes = 0
+        outcomes = await self._delivery.write(self._pending[: max(AT_ONCE, self._batch.count)])
+        return [outcomes[at : at + AT_ONCE] for at in range(0, len(outcomes), AT_ONCE)]
 
     def _settle(self, group: Sequence[Outcome], committed: Committed) -> None:
         self._held.forget([outcome.lease.token for outcome in group])

@@ -20,7 +20,9 @@ MAX_REMEMBERED = 10_000
 class Held:
     """Every lease that this worker has not finished: ready, not yet due, in flight or to be committed."""
 
-    def __init__(self, concurrency: int, delay: float = 0.0) -> None:
+    def __init__(self, concurrency: int, delay: float = 0.0, slack: int = 0) -> None:
+        """slack: how many outcomes may wait for their commit before that holds back the leasing."""
+        self._slack = slack
         self.asked = concurrency
         """Visits at once by the settings; `concurrency` is what the machine can bear of them."""
         self.concurrency = concurrency
@@ -72,7 +74,8 @@ class Held:
         target = PREFETCH * self.concurrency
         if self.unstarted > target // 2:
             return 0
-        room = (PREFETCH + 2) * self.concurrency - len(self._held)
+        uncommitted = len(self._held) - self.unstarted - self.in_flight
+        room = (PREFETCH + 2) * self.concurrency - len(self._held) + max(0, min(self._slack, uncommitted))
         return max(0, min(target - self.unstarted, room))
 
     @property

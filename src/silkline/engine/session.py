@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
+from typing import TypeGuard, cast
 
 import msgspec
 
 from silkline.config import Settings
 from silkline.engine.around import around_of, provider_of
 from silkline.engine.crew import Ending, Seat
+from silkline.engine.delivery import Delivery
 from silkline.engine.discovery import scope_for
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
@@ -34,10 +37,11 @@ from silkline.parse.page import Page
 from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
-from silkline.protocols import Fetcher, Frontier, Hook, Middleware, Sink
+from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, Sink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
-from silkline.sinks.choose import sinks_for
+from silkline.sinks.address import files_in
+from silkline.sinks.choose import keyed_sinks_for, sinks_for
 from silkline.sinks.part import part_sinks, parts_of
 
 
@@ -60,7 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
     middleware: Sequence[Middleware] = ()
     hooks: Sequence[Hook] = ()
     columns: Sequence[str] | None = None
-    extra_sinks: Sequence[Sink] = ()
+    extra_sinks: Sequence[Sink | KeyedSink] = ()
     definition: str = ""
     rate: Rate[Page] | None = None
     owns_process: bool = True
@@ -114,11 +118,15 @@ class Session:
                 settings, opened, named, sessions, robots, scope
             )
             await self._note_definition(frontier)
+            keyed = keyed_outputs_of(self._plan)
+            delivery = Delivery(keyed, self._tell)
+            opened.push_async_callback(delivery.close)
+            await delivery.open()
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
             around = around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
-            reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope)
+            reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)
             return Ending(reason, self._last, await frontier.dead_causes(), await self._parts(frontier))
 
     async def _work(
@@ -130,6 +138,7 @@ class Session:
         keeper: Keeper | None,
         robots: Robots | None,
         scope: Scope | None,
+        delivery: Delivery,
     ) -> str:
         first = self._seat.index == 0
         parts = Parts(
@@ -146,6 +155,7 @@ class Session:
             robots=robots,
             scope=scope,
             rate=self._plan.rate,
+            delivery=delivery,
         )
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):
@@ -166,7 +176,7 @@ class Session:
         if not on_server(settings.frontier_url):
             return {}
         positions = await frontier.positions()
-        return {output: parts_of(output, positions) for output in settings.outputs}
+        return {output: parts_of(output, positions) for output in files_in(settings.outputs)}
 
     def _tell(self, event: Event) -> None:
         for hook in self._hooks:
@@ -225,7 +235,23 @@ def outputs_of(plan: Plan, worker: str | None = None) -> list[Sink]:
     files = sinks_for(settings.outputs, columns=plan.columns, reserved=reserved)
     if worker is not None and on_server(settings.frontier_url):
         files = part_sinks(settings.outputs, worker, columns=plan.columns)
-    return [*files, *plan.extra_sinks]
+    return [*files, *(cast(Sink, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
+
+
+def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:
+    """The keyed sinks of a plan, not opened. Raises ConfigError for an output that cannot be one."""
+    settings = plan.settings
+    given = [sink for sink in plan.extra_sinks if is_keyed(sink)]
+    keyed = [*keyed_sinks_for(settings.outputs, create=settings.create_tables), *given]
+    names = [sink.name for sink in keyed]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two outputs have the name {name!r}: give one another name")
+    return keyed
+
+
+def is_keyed(sink: Sink | KeyedSink) -> TypeGuard[KeyedSink]:
+    return inspect.iscoroutinefunction(sink.write)
 
 
 async def _close(fetcher: Fetcher) -> None:

@@ -11,19 +11,19 @@ import msgspec
 
 from silkline.engine.discovery import expect_content
 from silkline.engine.effects import LinkRules, handle, is_cancelled, page_text
+from silkline.engine.items import ItemMaker
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
-from silkline.outcome import Alias, Dead, Done, Item, Lease, Outcome, Refused
+from silkline.outcome import Alias, Dead, Done, Lease, Outcome, Refused
 from silkline.parse.page import Page
 from silkline.politeness.busy import BusyHosts
 from silkline.politeness.traps import NearDuplicates
-from silkline.protocols import CallNext, Clock, Sink
+from silkline.protocols import CallNext, Clock
 from silkline.request import Request
 from silkline.response import Response
 from silkline.router import Router
-from silkline.sinks.record import record_of
 from silkline.site import registrable_domain
 from silkline.url import host_of
 
@@ -49,7 +49,7 @@ class Tools(msgspec.Struct, frozen=True):
     router: Router
     rules: LinkRules
     retry: RetryPolicy
-    sinks: Sequence[Sink]
+    items: ItemMaker
     clock: Clock
     fingerprint: Callable[[str], int]
     canonical: bool = False
@@ -84,7 +84,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             tools.twins.look(page.url, page_text(page))
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
-        items = encoded(effects.items, lease.fingerprint, tools.sinks)
+        items = tools.items.made(effects.items, lease)
         aliases: tuple[Alias, ...] = ()
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
@@ -136,12 +136,3 @@ def expect_success(response: Response, clock: Clock) -> None:
     if not 200 <= response.status < 300:
         asked = response.header("retry-after")
         raise StatusError(response.status, retry_after_seconds(asked, clock()) if asked else None)
-
-
-def encoded(values: Sequence[object], fingerprint: int, sinks: Sequence[Sink]) -> tuple[Item, ...]:
-    """The items as every sink wants them. Raises ItemError."""
-    items = []
-    for index, value in enumerate(values):
-        record = record_of(value)
-        items.append(Item(fingerprint, index, {sink.name: sink.encode(record) for sink in sinks}))
-    return tuple(items)

@@ -11,8 +11,10 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.commit import Committer
+from silkline.engine.delivery import Delivery
 from silkline.engine.discovery import RedirectGuard, order_for, traps_for
 from silkline.engine.effects import LinkRules
+from silkline.engine.items import ItemMaker
 from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
@@ -64,6 +66,7 @@ class Parts(msgspec.Struct, frozen=True):
     robots: Robots | None = None
     scope: Scope | None = None
     rate: Rate[Page] | None = None
+    delivery: Delivery | None = None
 
 
 class Worker:
@@ -75,11 +78,18 @@ class Worker:
     def __init__(self, parts: Parts, settings: Settings, seeds: SeedSource) -> None:
         self._parts = parts
         self._settings = settings
-        self._held = Held(settings.concurrency, settings.delay)
+        batch = parts.delivery.batch if parts.delivery else None
+        self._held = Held(settings.concurrency, settings.delay, 0 if batch is None else batch.count)
         self._known = KnownUrls()
         self._seeder = Seeder(seeds, parts.frontier, parts.router)
         self._committer = Committer(
-            parts.frontier, self._held, self._known, deliver_to(parts.sinks), parts.hook, self._wake_leaser
+            parts.frontier,
+            self._held,
+            self._known,
+            deliver_to(parts.sinks),
+            parts.hook,
+            self._wake_leaser,
+            parts.delivery,
         )
         self._leaser = Leaser(
             parts.frontier,
@@ -129,7 +139,7 @@ class Worker:
                 order_for(settings, parts.rate),
             ),
             retry=retry,
-            sinks=parts.sinks,
+            items=ItemMaker(parts.sinks, parts.delivery.sinks if parts.delivery else ()),
             clock=time.time,
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,
@@ -148,7 +158,10 @@ class Worker:
 
     def stop(self) -> None:
         """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
-        self._parts.frontier.leave(0.0 if self._stop_asked.is_set() else self._settings.grace + PARTING)
+        patience = 0.0 if self._stop_asked.is_set() else self._settings.grace + PARTING
+        self._parts.frontier.leave(patience)
+        if self._parts.delivery:
+            self._parts.delivery.leave(patience)
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def run(self) -> str:

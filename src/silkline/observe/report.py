@@ -237,7 +237,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
 def _written(output: str, report: Report) -> str:
     parts = report.parts.get(output)
     if parts is None:
-        return output
+        return redacted(output)
     stem, ending = os.path.splitext(output)
     return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
 

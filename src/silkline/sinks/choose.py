@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 
 from silkline.errors import ConfigError
 from silkline.outcome import Outcome
-from silkline.protocols import Deliver, Positions, Sink
+from silkline.protocols import Deliver, KeyedSink, Positions, Sink
+from silkline.sinks.address import files_in, is_address, shown_output
 from silkline.sinks.csv import CsvSink, temporary
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import foreign, name_of, remove, starting, told
@@ -27,6 +29,11 @@ KINDS: dict[str, Callable[[str, Columns], Sink]] = {
 }
 
 
+SCHEMES: dict[str, tuple[str, str, str]] = {}
+"""Of outputs that are URLs: the module of the sink, its class, and the extra that has its driver. A class is
+made as `kind(output, create=...)`."""
+
+
 def sink_for(path: str, *, columns: Columns = None) -> Sink:
     """The sink for a file, by its ending. `columns`: which fields come first, where the format has columns.
 
@@ -41,19 +48,61 @@ def sink_for(path: str, *, columns: Columns = None) -> Sink:
 def sinks_for(
     paths: Iterable[str], *, columns: Columns = None, reserved: Iterable[str] = ()
 ) -> tuple[Sink, ...]:
-    """The sinks for several files. `reserved`: files that no output may be, such as the frontier's own.
+    """The sinks for several files; outputs that are URLs are passed over.
+
+    reserved: files that no output may be, such as the frontier's own.
 
     Raises ConfigError for an unknown ending, a reserved file, and a file that is named twice.
     """
     used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
     sinks = []
-    for path in paths:
+    for path in files_in(paths):
         sinks.append(sink_for(path, columns=columns))
         wrong = used.setdefault(os.path.realpath(path), "")
         if wrong:
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
         used[os.path.realpath(path)] = "is named twice"
     return tuple(sinks)
+
+
+def keyed_sinks_for(outputs: Iterable[str], *, create: bool = True) -> tuple[KeyedSink, ...]:
+    """The sinks for those outputs that are URLs, not open. create: whether they may create tables and
+    columns.
+
+    Raises ConfigError for a scheme that no sink has, a package that is missing, and a table that is named
+    twice.
+    """
+    sinks: dict[str, KeyedSink] = {}
+    for output in outputs:
+        if not is_address(output):
+            continue
+        sink = keyed_sink_for(output, create=create)
+        if sink.name in sinks:
+            raise ConfigError(f"output {sink.name!r} is named twice: choose another table")
+        sinks[sink.name] = sink
+    return tuple(sinks.values())
+
+
+def keyed_sink_for(output: str, *, create: bool = True) -> KeyedSink:
+    """The sink for a URL, by its scheme. Raises ConfigError."""
+    scheme = output.partition("://")[0].lower()
+    found = SCHEMES.get(scheme)
+    if found is None:
+        raise ConfigError(
+            f"output {shown_output(output)!r}: no output has the scheme {scheme}://; known are "
+            f"{', '.join(SCHEMES) or 'none'}"
+        )
+    module, name, extra = found
+    try:
+        kind = getattr(importlib.import_module(f"silkline.sinks.{module}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("silkline"):
+            raise
+        raise ConfigError(
+            f"output {shown_output(output)!r} needs the package {error.name}: pip install 'silkline[{extra}]'"
+        ) from error
+    sink: KeyedSink = kind(output, create=create)
+    return sink
 
 
 def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
@@ -66,7 +115,7 @@ def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
     wrote it.
     """
     with starting():
-        for path in paths:
+        for path in files_in(paths):
             real = os.path.realpath(path)
             with told(path):
                 if not os.path.exists(real):
@@ -92,7 +141,7 @@ def discard_owned(paths: Iterable[str], owned: frozenset[str] | None) -> None:
 
     Raises ConfigError as `refuse_foreign` does; then nothing is removed.
     """
-    paths = tuple(paths)
+    paths = files_in(paths)
     refuse_foreign(paths, owned)
     for path in paths:
         if _is_owned(path, owned):

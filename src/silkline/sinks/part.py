@@ -17,6 +17,7 @@ import msgspec
 from silkline.errors import ConfigError, SinkError
 from silkline.outcome import Item
 from silkline.protocols import Positions, Sink
+from silkline.sinks.address import files_in
 from silkline.sinks.choose import Columns, discard, sink_for
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
@@ -90,7 +91,8 @@ class PartSink:
 def part_sinks(outputs: Iterable[str], worker: str, *, columns: Columns = None) -> tuple[Sink, ...]:
     """The sinks of one worker. Raises ConfigError for an ending that no format has."""
     return tuple(
-        PartSink(sink_for(part_path(output, worker), columns=columns), output, worker) for output in outputs
+        PartSink(sink_for(part_path(output, worker), columns=columns), output, worker)
+        for output in files_in(outputs)
     )
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
-from datetime import date, time
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from silkline.errors import ItemError
+
+TYPED = (Decimal, datetime, date, time, timedelta, UUID, bytes)
+"""Types that many databases have, and JSON has not."""
 
 KINDS = "a dict, dataclass, msgspec.Struct, attrs or pydantic object"
 
@@ -38,6 +43,28 @@ def record_of(item: object) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ItemError(f"an item must be {KINDS}, not {_kind(item)}: {item!r:.80}")
     return record
+
+
+def fields_of(item: object) -> dict[str, Any]:
+    """The same for outputs with types of their own: at the top of the record Decimal, date, datetime, time,
+    timedelta, UUID and bytes stay what they are, and what is deeper in is plain.
+
+    Raises ItemError as `record_of` does.
+    """
+    plain = record_of(item)
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is not None and isinstance(item, pydantic.BaseModel):
+        item = item.model_dump()
+    typed = msgspec.to_builtins(item, builtin_types=TYPED, enc_hook=_foreign, str_keys=True)
+    for name, value in typed.items():
+        if isinstance(value, TYPED):
+            plain[name] = value
+    return plain
+
+
+def size_of(fields: Mapping[str, Any]) -> int:
+    """About how many bytes they take: those of their JSON text."""
+    return len(_encode(fields))
 
 
 def json_of(value: object) -> bytes:

@@ -1,0 +1,30 @@
+"""From what a handler yielded to items as every output wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from silkline.outcome import Item, Lease
+from silkline.protocols import KeyedSink, Sink
+from silkline.sinks.record import fields_of, record_of, size_of
+
+
+class ItemMaker:
+    """Encodes items for the sinks of one worker."""
+
+    def __init__(self, sinks: Sequence[Sink], keyed: Sequence[KeyedSink] = ()) -> None:
+        self._sinks = sinks
+        self._keyed = keyed
+
+    def made(self, values: Sequence[object], lease: Lease) -> tuple[Item, ...]:
+        """The items of one page, in their order. Raises ItemError."""
+        return tuple(self._item(value, lease.fingerprint, index) for index, value in enumerate(values))
+
+    def _item(self, value: object, fingerprint: int, index: int) -> Item:
+        record = record_of(value)
+        data = {sink.name: sink.encode(record) for sink in self._sinks}
+        if not self._keyed:
+            return Item(fingerprint, index, data)
+        fields = fields_of(value)
+        data |= {sink.name: sink.encode(fields) for sink in self._keyed}
+        return Item(fingerprint, index, data, size=size_of(fields), fields=fields)

@@ -1,0 +1,122 @@
+"""An output that is a URL: where the server is, and what the sink is to know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from silkline.errors import ConfigError
+from silkline.outcome import Batch
+
+SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+NAME = re.compile(r"[^\0]{1,63}")
+
+
+class Address(msgspec.Struct, frozen=True):
+    """An output's URL, taken apart. user, password, path: percent-decoded, the path without its first slash.
+
+    hosts: one or more as written, `host[:port]`, separated by commas; "" for none. options: of the driver,
+    without those that every sink has. table: where the items go. create: whether tables and columns may be
+    created.
+    """
+
+    scheme: str
+    hosts: str
+    user: str | None
+    password: str | None
+    path: str
+    options: Mapping[str, str]
+    table: str
+    batch: Batch
+    create: bool = True
+
+    @property
+    def shown(self) -> str:
+        """Without user, password and options; fit for messages, and the same for the same table."""
+        return f"{self.scheme}://{self.hosts}/{self.path}?table={self.table}"
+
+
+def is_address(output: str) -> bool:
+    """Whether an output is a URL, not the path of a file."""
+    return re.match(r"[a-z][a-z0-9+.-]*://", output, re.I) is not None
+
+
+def files_in(outputs: Iterable[str]) -> tuple[str, ...]:
+    """Those outputs that are files."""
+    return tuple(output for output in outputs if not is_address(output))
+
+
+def shown_output(output: str) -> str:
+    """An output as it may be shown: a URL without user, password and options."""
+    if not is_address(output):
+        return output
+    scheme, _, rest = output.partition("://")
+    # A password may hold a slash that should have been escaped: the last @ ends it.
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def address_of(output: str, *, create: bool = True, usual: Batch | None = None) -> Address:
+    """Take it apart. usual: the batch where the URL says nothing.
+
+    Raises ConfigError, which never repeats a password.
+    """
+    usual = usual or Batch()
+    shown = shown_output(output)
+    try:
+        parts = urlsplit(output)
+    except ValueError as error:
+        raise ConfigError(f"output {shown!r} is no URL; write special characters as %XX") from error
+    userinfo, _, hosts = parts.netloc.rpartition("@")
+    user, colon, password = userinfo.partition(":")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    table = options.pop("table", "items")
+    if not NAME.fullmatch(table):
+        raise ConfigError(
+            f"output {shown!r}: table={table!r} can be no table's name; give it 1 to 63 characters"
+        )
+    batch = Batch(
+        _whole(shown, "batch", options.pop("batch", ""), usual.count),
+        _size(shown, options.pop("batch_bytes", ""), usual.bytes),
+        _seconds(shown, options.pop("batch_seconds", ""), usual.seconds),
+    )
+    return Address(
+        scheme=parts.scheme.lower(),
+        hosts=hosts,
+        user=unquote(user) if userinfo else None,
+        password=unquote(password) if colon else None,
+        path=unquote(parts.path.removeprefix("/")),
+        options=options,
+        table=table,
+        batch=batch,
+        create=create,
+    )
+
+
+def _whole(shown: str, name: str, text: str, usual: int) -> int:
+    if not text:
+        return usual
+    if not re.fullmatch(r"\d{1,9}", text) or not int(text):
+        raise ConfigError(f"output {shown!r}: {name}={text!r} is no whole number from 1; write {name}=1000")
+    return int(text)
+
+
+def _size(shown: str, text: str, usual: int) -> int:
+    if not text:
+        return usual
+    match = re.fullmatch(r"(\d{1,9})([KMG]?)B?", text, re.I)
+    if match is None or not int(match[1]):
+        raise ConfigError(f"output {shown!r}: batch_bytes={text!r} is no size; write batch_bytes=8MB")
+    return int(match[1]) * SIZES[match[2].upper()]
+
+
+def _seconds(shown: str, text: str, usual: float) -> float:
+    if not text:
+        return usual
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", text) or float(text) > 60:
+        raise ConfigError(
+            f"output {shown!r}: batch_seconds={text!r} is not 0 to 60 seconds; write batch_seconds=0.5"
+        )
+    return float(text)

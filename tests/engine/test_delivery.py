@@ -1,0 +1,197 @@
+"""Keyed sinks: written before the commit, waited for, and relieved of rows that they will not have."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline import Crawler, OwnSink, Page
+from silkline.engine import delivery as module
+from silkline.engine.delivery import Delivery
+from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
+from silkline.events import Event, Trouble
+from silkline.outcome import Alias, Batch, Committed, Done, Item, Lease, Outcome
+from silkline.request import Request
+from silkline.testing import MockFetcher
+
+
+class Table(OwnSink):
+    """Rows by identity, and what was asked of it."""
+
+    def __init__(self, name: str = "table", batch: Batch | None = None) -> None:
+        super().__init__(name, batch)
+        self.rows: dict[str, Any] = {}
+        self.places: dict[str, tuple[int, int]] = {}
+        self.calls: list[int] = []
+        self.bad: set[Any] = set()
+        self.away_until = 0.0
+        self.closed = False
+
+    async def write(self, items: Sequence[Item]) -> None:
+        await asyncio.sleep(0)
+        self.calls.append(len(items))
+        if time.monotonic() < self.away_until:
+            raise SinkAwayError(f"{self.name} does not answer")
+        for item in items:
+            if self.row(item)["n"] in self.bad:
+                raise RowsRefused("n must be good")
+        for item in items:
+            self.rows[item.identity] = dict(self.row(item))
+            self.places[item.identity] = (item.fingerprint, item.index)
+
+    async def trim(self, pages: Mapping[int, int]) -> None:
+        for identity, (page, index) in list(self.places.items()):
+            if index >= pages.get(page, index + 1):
+                del self.rows[identity], self.places[identity]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def outcome(page: int, *numbers: int, deliveries: int = 1, sink: str = "table") -> Outcome:
+    lease = Lease(Request(f"https://shop.example/{page}"), page, page, "https://shop.example:443", deliveries)
+    items = tuple(
+        Item(page, index, {sink: {"n": n}}, fields={"n": n}, size=10) for index, n in enumerate(numbers)
+    )
+    return Outcome(lease, Done(), items)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.01)
+
+
+async def test_a_row_that_is_refused_becomes_a_dead_item_and_the_others_go_in() -> None:
+    table = Table()
+    table.bad = {3, 40, 41}
+    written = await Delivery([table], lambda event: None).write([outcome(n, n) for n in range(100)])
+    assert sorted(row["n"] for row in table.rows.values()) == [n for n in range(100) if n not in table.bad]
+    dead = [item for outcome in written for item in outcome.dead_items]
+    assert [(d.fingerprint, d.record, d.cause, d.error, d.sink) for d in dead] == [
+        (n, f'{{"n":{n}}}', "refused", "n must be good", "table") for n in (3, 40, 41)
+    ]
+    assert dead[0].url == "https://shop.example/3"
+    assert [len(outcome.items) for outcome in written] == [1] * 100
+    assert len(table.calls) < 45
+
+
+async def test_a_sink_that_is_away_is_waited_for_and_said_to_be_once(quick: None) -> None:
+    table, heard = Table(), []
+    table.away_until = time.monotonic() + 0.2
+    await Delivery([table], heard.append).write([outcome(1, 1)])
+    assert len(table.rows) == 1
+    lines = [event.message for event in heard if isinstance(event, Trouble)]
+    assert lines[0] == "table does not answer; waiting for it, nothing is lost"
+    assert lines[1].startswith("table is back after 0.")
+    assert len(lines) == 2
+
+
+async def test_who_leaves_waits_for_a_sink_no_longer_than_the_patience(quick: None) -> None:
+    table = Table()
+    table.away_until = time.monotonic() + 3600
+    delivery = Delivery([table], lambda event: None)
+    writing = asyncio.create_task(delivery.write([outcome(1, 1)]))
+    await asyncio.sleep(0.05)
+    delivery.leave(0.1)
+    began = time.monotonic()
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await writing
+    assert isinstance(caught.value.exceptions[0], SinkError)
+    assert time.monotonic() - began < 2.0
+
+
+async def test_a_page_that_is_visited_again_leaves_no_row_of_an_earlier_visit() -> None:
+    table = Table()
+    delivery = Delivery([table], lambda event: None)
+    await delivery.write([outcome(1, 10, 11, 12), outcome(2, 20)])
+    await delivery.write([outcome(1, 13, deliveries=2)])
+    assert sorted(row["n"] for row in table.rows.values()) == [13, 20]
+    await delivery.write([outcome(2, deliveries=2), outcome(3, 30)])
+    assert sorted(row["n"] for row in table.rows.values()) == [13, 30]
+
+
+async def test_rows_of_a_page_that_another_request_has_too_are_taken_back() -> None:
+    table = Table()
+    delivery = Delivery([table], lambda event: None)
+    outcomes = [outcome(1, 10), outcome(2, 20)]
+    await delivery.write(outcomes)
+    accepted = (outcomes[0], Outcome(outcomes[1].lease, Done(), aliases=(Alias("h", 1),)))
+    await delivery.settle(outcomes, Committed(accepted, duplicates=1))
+    assert [row["n"] for row in table.rows.values()] == [10]
+
+
+async def test_of_two_items_with_one_key_the_later_counts() -> None:
+    table = Table()
+    items = tuple(Item(1, n, {"table": {"n": n}}, key="sku-1") for n in range(3))
+    await Delivery([table], lambda event: None).write([Outcome(outcome(1).lease, Done(), items)])
+    assert table.rows == {"sku-1": {"n": 2}}
+    assert table.calls == [1]
+
+
+def shop(count: int) -> MockFetcher:
+    links = "".join(f'<a href="/{n}"></a>' for n in range(count))
+    pages = {f"https://shop.example/{n}": f"<title>{n}</title>" for n in range(count)}
+    return MockFetcher({"https://shop.example/": links, **pages})
+
+
+def crawled(tmp_path: Path, table: OwnSink, count: int, **settings: Any) -> Any:
+    heard: list[Event] = []
+    crawler = Crawler(
+        "job",
+        fetcher=shop(count),
+        frontier=f"sqlite:///{tmp_path}/job.db",
+        sinks=[table],
+        hooks=[heard.append],
+        quiet=True,
+        **{"per_host": 64, "robots": False, "adaptive": False, **settings},
+    )
+
+    @crawler.handler
+    def page(page: Page) -> Any:
+        if page.title:
+            yield {"n": int(page.title)}
+        yield page.follow("a")
+
+    return crawler.run("https://shop.example/"), heard
+
+
+def test_a_crawl_delivers_every_item_in_batches_and_closes_the_sink(tmp_path: Path) -> None:
+    table = Table(batch=Batch(count=100, seconds=0.5))
+    report, _ = crawled(tmp_path, table, 300)
+    assert report.items == 300
+    assert sorted(row["n"] for row in table.rows.values()) == list(range(300))
+    assert table.closed
+
+
+def test_a_sink_that_is_away_holds_back_the_leasing_and_the_crawl_goes_on(
+    tmp_path: Path, quick: None
+) -> None:
+    table = Table(batch=Batch(count=10))
+    table.away_until = time.monotonic() + 1.5
+    report, _ = crawled(tmp_path, table, 500, concurrency=4)
+    assert len(table.rows) == report.items == 500
+    assert max(table.calls) <= 50
+
+
+def test_a_sink_that_fails_for_good_ends_the_crawl_and_nothing_is_committed(tmp_path: Path) -> None:
+    class Broken(Table):
+        async def write(self, items: Sequence[Item]) -> None:
+            raise SinkError("the table is gone")
+
+    with pytest.raises(SinkError, match="the table is gone"):
+        crawled(tmp_path, Broken(), 10)
+    table = Table()
+    report, _ = crawled(tmp_path, table, 10)
+    assert len(table.rows) == report.items == 10
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path: Path) -> None:
+    crawler = Crawler("job", sinks=[Table("a"), Table("a")], frontier="memory:", quiet=True)
+    crawler.handler(lambda page: None)
+    with pytest.raises(ConfigError, match="two outputs have the name 'a'"):
+        crawler.run("https://shop.example/")
