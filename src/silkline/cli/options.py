@@ -55,7 +55,7 @@ SETTINGS: dict[str, Any] = {
     ),
     "create_tables": Annotated[
         bool | None,
-        Option("--create/--no-create", metavar=" ", help=_CREATE_HELP, rich_help_panel=JOB),
+        Option("--create-tables/--no-create", metavar=" ", help=_CREATE_HELP, rich_help_panel=JOB),
     ],
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
     "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),
