@@ -293,7 +293,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         besides those that are known.
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items, whose endings name the formats (.jsonl, .csv, .db, .sqlite), and URLs of
-        databases. create_tables: whether tables and columns may be created there.
+        databases. no_create: tables and columns may not be created there.
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
     debug_http: print each exchange to stderr. har: record them in this HAR file; None for none.
     wire_secrets: whether these two show credentials.
@@ -382,7 +382,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ignore_params: Parameters = ("default",)
     max_pages_per_host: Count | None = None
     outputs: Files = ()
-    create_tables: Flag = True
+    no_create: Flag = False
     log_level: LogLevel = "info"
     log_file: Line | None = None
     debug_http: Flag = False

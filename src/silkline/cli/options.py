@@ -39,8 +39,6 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
 
 _OUTPUT_HELP = "A .jsonl, .csv, .db or .sqlite file, or a database's URL. Can be given several times."
 
-_CREATE_HELP = "Whether tables and columns may be created in databases."
-
 SETTINGS: dict[str, Any] = {
     "outputs": Annotated[
         list[str] | None,
@@ -53,10 +51,7 @@ SETTINGS: dict[str, Any] = {
         "Where its requests live: sqlite:///PATH, redis://HOST:PORT/DB, or memory: to keep nothing.",
         ".silkline/JOB.db",
     ),
-    "create_tables": Annotated[
-        bool | None,
-        Option("--create-tables/--no-create", metavar=" ", help=_CREATE_HELP, rich_help_panel=JOB),
-    ],
+    "no_create": _flag(JOB, "no-create", "Create no tables and columns in databases."),
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
     "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),
     "partitions": _text(JOB, "N", "Parts that the hosts are spread over, for several servers.", "1"),

@@ -242,7 +242,7 @@ def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:
     """The keyed sinks of a plan, not opened. Raises ConfigError for an output that cannot be one."""
     settings = plan.settings
     given = [sink for sink in plan.extra_sinks if is_keyed(sink)]
-    keyed = [*keyed_sinks_for(settings.outputs, create=settings.create_tables), *given]
+    keyed = [*keyed_sinks_for(settings.outputs, create=not settings.no_create), *given]
     names = [sink.name for sink in keyed]
     for name in names:
         if names.count(name) > 1:
