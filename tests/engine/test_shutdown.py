@@ -56,14 +56,14 @@ def rows(tmp_path: Path) -> list[int]:
     return [json.loads(line)["n"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_signal_finishes_what_runs_and_keeps_the_rest(tmp_path: Path, number: int, processes: int) -> None:
     with Site(linked_site(120), delay=0.05) as site:
         process = start(tmp_path, site.url + "/", processes=processes)
         wait_for_hits(site, 15)
         # Like Ctrl-C in a terminal: every process of the group gets SIGINT; SIGTERM goes to the parent alone.
-        if number == signal.SIGINT:
+        if number != signal.SIGTERM:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)

@@ -67,6 +67,12 @@ def test_what_redis_6_says_of_a_script_that_may_not_write_is_waited_for(refusal:
         )
 
 
+@pytest.mark.parametrize("url", ["redis://h:6379/shop", "rediss://h/-1", "redis+cluster://h:6379/3"])
+def test_a_database_that_is_no_number_is_refused_not_taken_for_the_first(url: str) -> None:
+    with pytest.raises(ConfigError, match="database"):
+        client_of(url)
+
+
 @pytest.mark.parametrize(
     "url",
     [

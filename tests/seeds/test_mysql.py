@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import gc
+import socket
+import time
 from contextlib import closing
 
 import pymysql
 import pytest
 
 from silkline.errors import ConfigError, SourceError
-from silkline.seeds.mysql import options_from
+from silkline.seeds.mysql import fetch, options_from
 from silkline.seeds.query import Query
 from tests.seeds.databases import MYSQL, Database, mysql
 from tests.seeds.reading import requests_of
@@ -59,3 +61,12 @@ def test_the_parts_of_a_url_are_arguments_of_the_driver(monkeypatch: pytest.Monk
     monkeypatch.setenv("MYSQL_PWD", "from outside")
     assert options_from("mysql://me@h/d")["password"] == "from outside"
     assert options_from("mysql://me:own@h/d")["password"] == "own"
+
+
+def test_what_answers_with_silence_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        began = time.monotonic()
+        with pytest.raises(SourceError, match=str(port)):
+            next(fetch(f"mysql://root@127.0.0.1:{port}/test?connect_timeout=1", "SELECT 1", 10))
+        assert time.monotonic() - began < 8

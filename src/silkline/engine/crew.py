@@ -24,7 +24,7 @@ from silkline.errors import ConfigError, FatalError, SilklineError
 from silkline.observe.snapshot import Snapshot, merge
 
 TICK = 0.25
-STOPPING = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -169,7 +169,11 @@ class Crew:
 def _child(
     index: int, connection: Connection, inherited: Sequence[Connection], seeding: Any, body: Body
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (
+        signal.SIGINT,
+        signal.SIGHUP,
+    ):  # a terminal's go to all of the group; the parent acts on them
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     for other in inherited:
@@ -205,7 +209,7 @@ def _child(
 
 
 class _signals_to:  # noqa: N801 - reads as the with-statement it is for
-    """While inside, SIGINT and SIGTERM call `handler`."""
+    """While inside, SIGINT, SIGTERM and SIGHUP call `handler`, the last one unless it is ignored."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
         self._handler = handler
@@ -214,6 +218,8 @@ class _signals_to:  # noqa: N801 - reads as the with-statement it is for
     def __enter__(self) -> None:
         with suppress(ValueError):  # not in the main thread: whoever runs us there stops us
             for number in STOPPING:
+                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._before[number] = signal.signal(number, self._handler)
 
     def __exit__(self, *exc: object) -> None:

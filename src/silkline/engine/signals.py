@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while something runs on the event loop."""
+"""SIGINT, SIGTERM and SIGHUP while something runs on the event loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 
 class stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
-    """While inside, SIGINT and SIGTERM call `stop` on the running loop; nothing where that cannot be
-    (a thread, a notebook's own handling).
+    """While inside, SIGINT, SIGTERM and SIGHUP (its terminal is gone) call `stop` on the running loop;
+    nothing where that cannot be (a thread, a notebook's own handling), or is ignored (nohup).
 
     A handler that never lets go of the loop keeps it from hearing the first signal; the second one then
     interrupts the handler itself. The third one does so in any case.
@@ -20,7 +20,7 @@ class stop_on_signals:  # noqa: N801 - reads as the with-statement it is for
 
     def __init__(self, stop: Callable[[], None], *, wanted: bool) -> None:
         self._stop = stop
-        self._numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
+        self._numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if wanted else ()
         self._before: dict[int, Any] = {}
         self._count = 0
         self._unheard = 0

@@ -12,7 +12,7 @@ from importlib.resources import files
 from math import inf
 from time import monotonic
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import redis.asyncio as aredis
 from redis import exceptions
@@ -87,6 +87,7 @@ def client_of(url: str, *, asynchronous: bool = True) -> Any:
 
     module: Any = aredis if asynchronous else sync
     parts = urlsplit(url)
+    _check_database(url, parts)
     options: dict[str, Any] = {
         "socket_timeout": ANSWER_SECONDS,
         "socket_connect_timeout": CONNECT_SECONDS,
@@ -108,6 +109,20 @@ def client_of(url: str, *, asynchronous: bool = True) -> Any:
             f"{redacted(url)!r} is no address of a Redis: check its port and its options; "
             "in a password write / ? # as %2F %3F %23"
         ) from None
+
+
+def _check_database(url: str, parts: SplitResult) -> None:
+    """The client takes database 0 for what is no number."""
+    name = parts.path.strip("/")
+    if "@" in name or parts.scheme.startswith("unix") or parts.scheme.endswith("+sentinel"):
+        return
+    if parts.scheme.endswith("+cluster"):
+        if name not in ("", "0"):
+            raise ConfigError(f"{redacted(url)!r}: a cluster has no databases; leave out /{name}")
+    elif not re.fullmatch(r"[0-9]{0,6}", name):
+        raise ConfigError(
+            f"{redacted(url)!r}: {name!r} is no database's number; write it as redis://host:6379/0"
+        )
 
 
 def _through_sentinel(url: str, module: Any, options: dict[str, Any]) -> Any:
@@ -263,7 +278,8 @@ def passing(error: Exception, address: str) -> str:
         ) from error
     if "WRONGTYPE" in text[:60]:
         raise JobError(
-            f"a key of the job is used by another program: {text}; choose another --job"
+            "a key of the job is used by another program, for something else; choose another --job, "
+            "or another database of the server"
         ) from error
     raise FrontierError(f"Redis at {address}: {text}") from error
 

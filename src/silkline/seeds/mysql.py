@@ -18,6 +18,8 @@ NUMBERS = {"connect_timeout", "read_timeout", "write_timeout"}
 TEXTS = {"unix_socket", "charset", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"}
 FLAGS = {"ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"}
 YEAR = 31_536_000
+GREETING = 10
+"""Seconds for the server's first words, where the URL does not say connect_timeout."""
 MAY_PASS = {
     ER.CON_COUNT_ERROR,
     ER.SERVER_SHUTDOWN,
@@ -63,8 +65,12 @@ def fetch(database: str, sql: str, batch: int) -> Iterator[Fetched]:
 
 
 def _connected(database: str, options: dict[str, Any]) -> Any:
+    patience = options.get("read_timeout")
     try:
-        return pymysql.connect(**options)
+        # What answers may be no MySQL, and never say a word: the greeting has as long as the connection.
+        connection = pymysql.connect(**{**options, "read_timeout": options.get("connect_timeout", GREETING)})
+        connection._read_timeout = patience
+        return connection
     except (OSError, RuntimeError) as error:  # a certificate's file, a package that the login needs
         raise ConfigError(failure(database, error)) from error
 
