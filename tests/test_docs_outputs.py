@@ -26,6 +26,7 @@ from silkline.sinks.outputfile import TAIL
 from silkline.sinks.record import record_of
 from silkline.testing import MockFetcher
 from tests.documents import blocks, run, section, text_of
+from tests.sinks.conftest import unpacked
 
 OUTPUTS = "docs/outputs.md"
 SHOP = "https://shop.example"
@@ -52,7 +53,7 @@ def query(sql: str, path: str = "shop.db") -> list[Any]:
 
 
 def lines(path: str) -> list[str]:
-    return Path(path).read_text().splitlines()
+    return unpacked(Path(path)).decode().splitlines()
 
 
 # Formats and values.
@@ -60,7 +61,7 @@ def lines(path: str) -> list[str]:
 
 def test_every_ending_is_named() -> None:
     table = text_of(OUTPUTS).partition("## ")[0]
-    assert set(re.findall(r"`(\.\w+)`", table)) == set(KINDS)
+    assert set(re.findall(r"`(\.[\w.]+)`", table)) == set(KINDS)
 
 
 class Size(enum.Enum):
@@ -92,7 +93,15 @@ def test_the_table_of_values_has_all_rows_checked() -> None:
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert [block.name for block in blocks(OUTPUTS)] == ["csv", "sqlite"]
+    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "sqlite"]
+
+
+def test_compressed_lines_are_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    crawler = Crawler("shop", fetcher=MockFetcher({f"{SHOP}/": "x"}), outputs=["shop.jsonl.gz"], quiet=True)
+    crawler.handler(lambda page: [{"name": "Chair"}, {"name": "Lamp"}])
+    crawler.run(f"{SHOP}/")
+    run(OUTPUTS, "packed", {})
+    assert capsys.readouterr().out == "Chair\nLamp\n"
 
 
 def test_csv_columns_are_those_declared_and_those_that_come_up() -> None:
@@ -144,16 +153,16 @@ def edited(row: str) -> None:
 
 
 DELETED = "it was deleted, cut, or saved anew by a spreadsheet"
-APPENDED = "something was appended to a `.jsonl`, `.csv` or `.tsv` file"
+APPENDED = "something was appended to a `.jsonl` (compressed or not), `.csv` or `.tsv` file"
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv"])
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv"])
 @pytest.mark.parametrize(
     "change",
     [
         os.unlink,
         lambda path: os.truncate(path, 3),
-        lambda path: Path(path).write_bytes(Path(path).read_bytes().replace(b"\n", b"\r\n")),
+        lambda path: Path(path).write_bytes(b"\r" + Path(path).read_bytes()),
     ],
     ids=["deleted", "cut", "saved anew"],
 )
@@ -168,7 +177,7 @@ def test_a_changed_file_is_refused(ending: str, change: Callable[[str], None]) -
     assert lines(path)[-1].strip('{"n:}') == "3"
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv"])
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv"])
 def test_what_was_appended_is_cut_off(ending: str) -> None:
     edited(APPENDED)
     path = f"shop{ending}"
@@ -196,7 +205,7 @@ def test_a_database_may_be_changed_but_not_added_to() -> None:
     assert query("SELECT n FROM numbers ORDER BY n") == [(3,), (10,)]
 
 
-@pytest.mark.parametrize("path", ["shop.jsonl", "shop.csv", "shop.db"])
+@pytest.mark.parametrize("path", ["shop.jsonl", "shop.jsonl.zst", "shop.csv", "shop.db"])
 def test_a_file_that_was_copied_back_goes_on(path: str) -> None:
     edited("it was moved and put back, or copied back")
     crawl(1, outputs=[path])
@@ -206,7 +215,7 @@ def test_a_file_that_was_copied_back_goes_on(path: str) -> None:
     assert crawl(2, outputs=[path]).items == 1
 
 
-@pytest.mark.parametrize("path", ["shop.jsonl", "shop.csv", "shop.db"])
+@pytest.mark.parametrize("path", ["shop.jsonl", "shop.jsonl.zst", "shop.csv", "shop.db"])
 def test_a_file_at_another_path_is_refused(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.errors import SaveError
-from silkline.files import move, placed, write_whole
+from silkline.files import move, placed, split_ending, write_whole
 
 
 @given(st.text(alphabet="ab./\0\\", max_size=20))
@@ -90,3 +90,18 @@ def test_no_device_or_pipe_is_replaced_and_a_link_is_written_through(tmp_path: P
     write_whole(placed(str(tmp_path / "link")), b"x")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("a.b/out.jsonl", ("a.b/out", ".jsonl")),
+        ("out.2030.jsonl.gz", ("out.2030", ".jsonl.gz")),
+        ("out.CSV.ZST", ("out", ".CSV.ZST")),
+        ("out.gz", ("out", ".gz")),
+        ("out", ("out", "")),
+        (".jsonl", (".jsonl", "")),
+    ],
+)
+def test_the_ending_of_a_compressed_file_tells_its_format(path: str, parts: tuple[str, str]) -> None:
+    assert split_ending(path) == parts

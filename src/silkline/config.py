@@ -292,8 +292,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ban_statuses, ban_markers: what shows that a session or proxy is blocked: statuses, and texts in a page
         besides those that are known.
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
-    outputs: files for the items, whose endings name the formats (.jsonl, .csv, .db, .sqlite), and URLs of
-        databases. no_create: tables and columns may not be created there.
+    outputs: files for the items, whose endings name the formats (.jsonl, .jsonl.gz, .csv, .db, ...), and URLs
+        of databases. no_create: tables and columns may not be created there.
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
     debug_http: print each exchange to stderr. har: record them in this HAR file; None for none.
     wire_secrets: whether these two show credentials.

@@ -41,7 +41,7 @@ Watch = Callable[[Snapshot], None]
 class Crawler:
     """A crawl: handlers, outputs and settings.
 
-    name: the job's name. outputs: files (.jsonl, .csv, .db, .sqlite) and URLs of databases for the items.
+    name: the job's name. outputs: files (.jsonl, .csv, .db, ...) and URLs of databases for the items.
     sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
     fetch, first one outermost. hooks: told of every event. columns: of CSV outputs, where they should not be
     those of the first item.

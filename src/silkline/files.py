@@ -1,4 +1,4 @@
-"""Files that a crawl makes of pages: where a name may lead, and how a file appears whole or not at all."""
+"""Files that a crawl makes: where a name may lead, its ending, and how a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from silkline.errors import SaveError
+
+COMPRESSED = (".gz", ".zst")
+"""Endings behind the one that names the format."""
+
+
+def split_ending(path: str) -> tuple[str, str]:
+    """The path without its ending, and the ending: ".jsonl.gz" as a whole."""
+    stem, ending = os.path.splitext(path)
+    if ending.lower() in COMPRESSED:
+        stem, format = os.path.splitext(stem)
+        ending = format + ending
+    return stem, ending
 
 
 def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:

@@ -122,3 +122,10 @@ def test_repeated_troubles_are_shown_once() -> None:
     text = "\n".join(lines(report_after(*BUSY)))
     assert text.count("the site asked for a pause") == 1
     assert "the site asked for a pause (2 times)" in text
+
+
+def test_part_files_are_named_with_their_whole_ending() -> None:
+    report = report_after(
+        outputs=["out.jsonl.gz"], parts={"out.jsonl.gz": ("out.a.jsonl.gz", "out.b.jsonl.gz")}
+    )
+    assert "2 part files out.*.jsonl.gz" in "\n".join(lines(report))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -15,6 +17,11 @@ import pytest
 from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.record import record_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Items = Callable[..., list[Item]]
 
@@ -52,8 +59,8 @@ def rows_in() -> Callable[[Path], list[dict[str, Any]]]:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    if path.suffix == ".jsonl":
-        text = path.read_text(encoding="utf-8")
+    if ".jsonl" in path.suffixes:
+        text = unpacked(path).decode()
         assert text == "" or text.endswith("\n")
         return [json.loads(line) for line in text.split("\n")[:-1]]
     if path.suffix in (".csv", ".tsv"):
@@ -64,3 +71,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         rows = [dict(row) for row in db.execute("SELECT * FROM items ORDER BY _id")]
     db.close()
     return [{name: value for name, value in row.items() if name[0] != "_"} for row in rows]
+
+
+def unpacked(path: Path) -> bytes:
+    """The whole content of a file, as other programs read it: with an error where its end is missing."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(data) if data else b""
+    return zstd.decompress(data) if path.suffix == ".zst" and data else data

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,8 @@ class Store:
             os.replace(fresh, self._state)
 
 
-def main(folder: Path, pages: int, outputs: list[str]) -> None:
+def main(folder: Path, pages: int, outputs: list[str], *, group: int = 3, pause: float = 0.0) -> None:
+    """group: pages of a commit. pause: seconds between what the outputs do and its commit."""
     store = Store(folder)
     sinks = sinks_for(outputs)
     with store.locked() as state:
@@ -50,13 +52,15 @@ def main(folder: Path, pages: int, outputs: list[str]) -> None:
     more = True
     while more:
         with store.locked() as state:
-            taken = range(state["page"], min(state["page"] + 3, pages))
+            taken = range(state["page"], min(state["page"] + group, pages))
             outcomes = [outcome(page, sinks) for page in taken]
             state["positions"] = deliver_to(sinks)(outcomes, state["positions"])
             state["page"] += len(taken)
+            time.sleep(pause)
             more = state["page"] < pages
     with store.locked() as state:
         state["positions"] = finish_all(sinks)((), state["positions"])
+        time.sleep(pause)
     for sink in sinks:
         sink.close()
 

@@ -14,6 +14,7 @@ from silkline.sinks.choose import deliver_to, discard, discard_owned, finish_all
 from silkline.sinks.csv import CsvSink
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import name_of
+from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.sqlite import SqliteSink
 
 
@@ -22,6 +23,8 @@ from silkline.sinks.sqlite import SqliteSink
     [
         ("a.jsonl", JsonLinesSink),
         ("a.ndjson", JsonLinesSink),
+        ("a.jsonl.gz", PackedLinesSink),
+        ("a.b.ndjson.ZST", PackedLinesSink),
         ("a.CSV", CsvSink),
         ("a.tsv", CsvSink),
         ("a.db", SqliteSink),
@@ -33,9 +36,15 @@ def test_the_ending_names_the_format(name: str, kind: type) -> None:
     assert type(sink_for(name)) is kind
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a", "-", ".csv", "a.csv/"])
+@pytest.mark.parametrize("name", ["a.xlsx", "a", "-", ".csv", "a.csv/", "a.gz"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"known are \.jsonl, \.ndjson, \.csv"):
+    with pytest.raises(ConfigError, match=r"known are \.jsonl, \.ndjson, .*\.csv"):
+        sink_for(name)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.db.zst"])
+def test_what_cannot_be_compressed_is_said(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"only JSON lines can be compressed \(\.jsonl\.gz"):
         sink_for(name)
 
 

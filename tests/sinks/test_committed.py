@@ -21,7 +21,8 @@ from silkline.sinks.committed import committed
 from silkline.sinks.record import json_of, record_of
 from silkline.sinks.sqlite import column_for
 
-ENDINGS = [".jsonl", ".csv", ".tsv", ".db"]
+ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv", ".db"]
+PACKED = (".jsonl.gz", ".jsonl.zst")
 RECORDS = [{"n": 1, "text": 'a,"b"\n\tc'}, {"n": 2, "later": ["x", None]}, {"n": 3, "text": "z" * 200_000}]
 TABLE = [
     {"n": 1, "text": 'a,"b"\n\tc', "later": None},
@@ -29,7 +30,7 @@ TABLE = [
     {"n": 3, "text": "z" * 200_000, "later": None},
 ]
 CELLS = [row | {"n": str(row["n"])} for row in TABLE]
-EXPECTED = {".jsonl": RECORDS, ".csv": CELLS, ".tsv": CELLS, ".db": TABLE}
+EXPECTED = dict.fromkeys(ENDINGS, RECORDS) | {".csv": CELLS, ".tsv": CELLS, ".db": TABLE}
 
 
 def written(
@@ -102,7 +103,7 @@ def test_a_file_that_is_shorter_than_was_committed_is_refused(tmp_path: Path, en
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DELETE FROM items WHERE _id = 3")
     else:
-        os.truncate(path, path.stat().st_size - 1)
+        os.truncate(path, path.stat().st_size - (20 if ending in PACKED else 1))
     with pytest.raises(SinkError, match=rf"out\{ending} has .* were committed: it was cut"):
         rows(path, position, 3)
 
@@ -113,6 +114,8 @@ def test_a_file_that_is_shorter_than_was_committed_is_refused(tmp_path: Path, en
         (".jsonl", lambda data: data[:-2] + b"?\n"),  # in the tail that the mark knows
         (".jsonl", lambda data: data.replace(b'{"n":1', b'{"n" 1')),  # no JSON
         (".jsonl", lambda data: data.replace(b"zzz", b"z\nz", 1)),  # another number of lines
+        (".jsonl.gz", lambda data: data[:60] + b"????" + data[64:]),
+        (".jsonl.zst", lambda data: data[:60] + b"????" + data[64:]),
         (".csv", lambda data: data[:-2] + b"?\n"),
         (".csv", lambda data: data.replace(b"zzz", b"z\nz", 1)),
         (".csv", lambda data: data.replace(b"zzz", b"z\xffz", 1)),  # no UTF-8

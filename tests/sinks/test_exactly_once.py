@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.choose import sink_for
+from tests.sinks.conftest import unpacked
 
 NAMES = st.sampled_from(["a", "b", "c", 'quo"ted', "com,ma", "new\nline", "d e", "é"])
 TEXT = st.text(st.sampled_from('ab,"\n\r\t é�'), max_size=5)
@@ -141,9 +142,17 @@ class JsonLinesCrawl(FileCrawl):
     ending = ".jsonl"
 
     def current(self) -> list[dict[str, Any]]:
-        lines = self.path.read_bytes().split(b"\n")
+        lines = unpacked(self.path).split(b"\n")
         assert lines.pop() == b""
         return [without_nothing(json.loads(line), self.nothing) for line in lines]
+
+
+class GzipCrawl(JsonLinesCrawl):
+    ending = ".jsonl.gz"
+
+
+class ZstdCrawl(JsonLinesCrawl):
+    ending = ".jsonl.zst"
 
 
 class CsvCrawl(FileCrawl):
@@ -182,11 +191,13 @@ class SqliteCrawl(Crawl):
         return [without_nothing({n: v for n, v in row.items() if n not in internal}, (None,)) for row in rows]
 
 
-for machine in (JsonLinesCrawl, CsvCrawl, SqliteCrawl):
+for machine in (JsonLinesCrawl, GzipCrawl, ZstdCrawl, CsvCrawl, SqliteCrawl):
     machine.TestCase.settings = settings(
         max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 
 TestJsonLinesCrawl = JsonLinesCrawl.TestCase
+TestGzipCrawl = GzipCrawl.TestCase
+TestZstdCrawl = ZstdCrawl.TestCase
 TestCsvCrawl = CsvCrawl.TestCase
 TestSqliteCrawl = SqliteCrawl.TestCase

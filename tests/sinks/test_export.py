@@ -21,6 +21,7 @@ from silkline.sinks.export import Target, export
 from tests.sinks.conftest import read_rows
 from tests.sinks.test_committed import ENDINGS, written
 
+LINES = [".jsonl", ".jsonl.gz", ".jsonl.zst"]
 FIRST = [{"n": 1, "text": 'a,"b"\n'}, {"n": 2, "big": 2**70, "yes": True}]
 SECOND = [{"later": ["x"], "n": 3}]
 
@@ -49,10 +50,11 @@ def test_parts_of_any_format_become_one_file_of_any_format(tmp_path: Path, sourc
         {name: str(value) for name, value in row.items() if value not in (None, "")}
         for row in read_rows(path)
     ]
-    yes = "1" if source == ".db" or (source, ending) == (".jsonl", ".db") else "true"
-    if (source, ending) == (".jsonl", ".jsonl"):
+    typed = source in LINES
+    yes = "1" if source == ".db" or (typed and ending == ".db") else "true"
+    if typed and ending in LINES:
         yes = "True"
-    later = "['x']" if (source, ending) == (".jsonl", ".jsonl") else '["x"]'
+    later = "['x']" if typed and ending in LINES else '["x"]'
     assert found == [
         {"n": "1", "text": 'a,"b"\n'},
         {"n": "2", "big": str(2**70), "yes": yes},
@@ -111,7 +113,7 @@ def test_of_a_page_that_was_visited_twice_a_database_has_the_later_rows(tmp_path
     assert len(exported(tmp_path, sources, "all.jsonl").read_text().splitlines()) == 4
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, ".jsonl.gz"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_source_that_is_not_what_was_committed_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, ending: str
 ) -> None:
@@ -151,7 +153,7 @@ def test_a_database_in_use_is_replaced_with_its_log(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("all.xlsx", "its ending names no format"),
-        ("all.csv.gz", r"only \.jsonl can be compressed"),
+        ("all.csv.gz", "only JSON lines can be compressed"),
         ("p1.jsonl", "is a file of the job itself"),
         ("link.jsonl", "is a file of the job itself"),
         ("folder.csv", "is not a regular file"),

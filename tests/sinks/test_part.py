@@ -17,7 +17,7 @@ from tests.sinks.conftest import Items
 from tests.unprivileged import as_nobody
 
 WORKER = "box-7-0a1b2c3d"
-ENDINGS = [".jsonl", ".csv", ".tsv", ".db"]
+ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv", ".db"]
 
 
 def part_in(folder: Path, ending: str, worker: str = WORKER) -> Sink:
@@ -29,6 +29,7 @@ def part_in(folder: Path, ending: str, worker: str = WORKER) -> Sink:
     ("output", "part"),
     [
         ("out.jsonl", "out.box-7-0a1b2c3d.jsonl"),
+        ("out.jsonl.gz", "out.box-7-0a1b2c3d.jsonl.gz"),
         ("a.b/out.2030.csv", "a.b/out.2030.box-7-0a1b2c3d.csv"),
         ("a.b/.hidden.db", "a.b/.hidden.box-7-0a1b2c3d.db"),
     ],

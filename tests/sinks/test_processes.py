@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 DRIVER = Path(__file__).with_name("driver.py")
+KILLER = DRIVER.with_name("killer.py")
 ENDINGS = (".jsonl", ".csv", ".db")
+PACKED = (".jsonl.gz", ".jsonl.zst")
+KILLS = 20
 PAGES = 12
 
 Check = Callable[..., None]
@@ -82,16 +85,50 @@ def test_a_kill_loses_no_item_and_doubles_none(
     assert_every_item_once()
 
 
+# Here to two sinks.
+@pytest.mark.parametrize(
+    ("kill_at", "nth"),
+    [
+        *(("mid-write", nth) for nth in (1, 2, 4)),
+        *(("after-write", nth) for nth in (2, 3)),
+        ("before-finish", 2),
+    ],
+)
+def test_a_kill_leaves_a_compressed_output_that_goes_on(
+    tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
+) -> None:
+    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth, endings=PACKED))
+    assert code == -signal.SIGKILL, errors
+    assert ended(start(tmp_path, endings=PACKED)) == (0, "")
+    assert_every_item_once(endings=PACKED)
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, *PACKED])
+def test_random_kills_lose_no_item_and_double_none(
+    tmp_path: Path, assert_every_item_once: Check, ending: str
+) -> None:
+    command = [sys.executable, str(KILLER), "7", str(KILLS), str(tmp_path), str(tmp_path / f"items{ending}")]
+    root = str(DRIVER.parents[2])
+    done = subprocess.run(
+        command, cwd=root, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    pages, killed = map(int, done.stdout.split())
+    assert killed == KILLS
+    assert_every_item_once(pages, endings=[ending])
+
+
+@pytest.mark.parametrize("endings", [ENDINGS, PACKED])
 def test_two_processes_share_the_outputs_and_one_is_killed(
-    tmp_path: Path, assert_every_item_once: Check
+    tmp_path: Path, assert_every_item_once: Check, endings: Sequence[str]
 ) -> None:
     pages = 60
-    doomed = start(tmp_path, pages=pages, kill_at="after-write", nth=8)
-    other = start(tmp_path, pages=pages)
+    doomed = start(tmp_path, pages=pages, kill_at="after-write", nth=8, endings=endings)
+    other = start(tmp_path, pages=pages, endings=endings)
     codes = {ended(doomed)[0], ended(other)[0]}
     assert codes <= {0, -signal.SIGKILL}
-    assert ended(start(tmp_path, pages=pages)) == (0, "")
-    assert_every_item_once(pages)
+    assert ended(start(tmp_path, pages=pages, endings=endings)) == (0, "")
+    assert_every_item_once(pages, endings)
 
 
 def test_a_finished_job_that_gets_more_pages_goes_on_in_the_same_outputs(
@@ -102,14 +139,15 @@ def test_a_finished_job_that_gets_more_pages_goes_on_in_the_same_outputs(
     assert_every_item_once()
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [*ENDINGS, *PACKED])
 def test_a_file_that_cannot_grow_stops_the_crawl_in_one_line_and_nothing_is_lost(
     tmp_path: Path, assert_every_item_once: Check, ending: str
 ) -> None:
-    code, errors = ended(start(tmp_path, endings=[ending], max_bytes=400))
+    pages = 60 if ending in PACKED else PAGES
+    code, errors = ended(start(tmp_path, pages=pages, endings=[ending], max_bytes=400))
     assert code == 1
     assert errors.startswith(f"SinkError: cannot write {tmp_path}/items{ending}: "), errors
     assert errors.count("\n") == 1
     assert "nothing is lost" in errors
-    assert ended(start(tmp_path, endings=[ending])) == (0, "")
-    assert_every_item_once(endings=[ending])
+    assert ended(start(tmp_path, pages=pages, endings=[ending])) == (0, "")
+    assert_every_item_once(pages, endings=[ending])

@@ -28,7 +28,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where the items go: a .jsonl, .jsonl.gz, .csv, .tsv, .db or .sqlite file.",
+            help="Where the items go: a .jsonl, .jsonl.gz, .jsonl.zst, .csv, .tsv, .db or .sqlite file.",
         ),
     ],
     job: Annotated[

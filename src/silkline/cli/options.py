@@ -37,7 +37,9 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
     return Annotated[list[str] | None, Option(f"--{name}", metavar=metavar, help=note, rich_help_panel=panel)]
 
 
-_OUTPUT_HELP = "A .jsonl, .csv, .db or .sqlite file, or a database's URL. Can be given several times."
+_OUTPUT_HELP = (
+    "A .jsonl, .jsonl.gz, .csv, .db or .sqlite file, or a database's URL. Can be given several times."
+)
 
 SETTINGS: dict[str, Any] = {
     "outputs": Annotated[

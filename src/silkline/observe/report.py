@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silkline.events import Seeded
+from silkline.files import split_ending
 from silkline.observe import figures
 from silkline.observe.snapshot import Snapshot
 from silkline.outcome import REFUSALS, Refused, Stats
@@ -238,7 +238,7 @@ def _written(output: str, report: Report) -> str:
     parts = report.parts.get(output)
     if parts is None:
         return redacted(output)
-    stem, ending = os.path.splitext(output)
+    stem, ending = split_ending(output)
     return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
 
 

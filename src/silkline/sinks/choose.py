@@ -8,12 +8,15 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 
 from silkline.errors import ConfigError
+from silkline.files import split_ending
 from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Positions, Sink
 from silkline.sinks.address import files_in, is_address, shown_output
 from silkline.sinks.csv import CsvSink, temporary
+from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import foreign, name_of, remove, starting, told
+from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.sqlite import SqliteSink, holds_only_items
 
 Columns = Sequence[str] | None
@@ -21,6 +24,10 @@ Columns = Sequence[str] | None
 KINDS: dict[str, Callable[[str, Columns], Sink]] = {
     ".jsonl": lambda path, columns: JsonLinesSink(path),
     ".ndjson": lambda path, columns: JsonLinesSink(path),
+    ".jsonl.gz": lambda path, columns: PackedLinesSink(path, Gzip()),
+    ".ndjson.gz": lambda path, columns: PackedLinesSink(path, Gzip()),
+    ".jsonl.zst": lambda path, columns: PackedLinesSink(path, Zstd()),
+    ".ndjson.zst": lambda path, columns: PackedLinesSink(path, Zstd()),
     ".csv": lambda path, columns: CsvSink(path, columns),
     ".tsv": lambda path, columns: CsvSink(path, columns, delimiter="\t"),
     ".db": lambda path, columns: SqliteSink(path),
@@ -39,7 +46,10 @@ def sink_for(path: str, *, columns: Columns = None) -> Sink:
 
     Raises ConfigError for an ending that no format has.
     """
-    make = KINDS.get(os.path.splitext(path)[1].lower())
+    ending = split_ending(path)[1].lower()
+    make = KINDS.get(ending)
+    if make is None and os.path.splitext(ending)[0] in KINDS:
+        raise ConfigError(f"output {path!r}: only JSON lines can be compressed (.jsonl.gz, .jsonl.zst)")
     if make is None:
         raise ConfigError(f"output {path!r}: its ending names no format; known are {', '.join(KINDS)}")
     return make(path, columns)

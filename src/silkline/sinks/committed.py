@@ -21,8 +21,10 @@ import msgspec
 from silkline.errors import SinkError
 from silkline.sinks.choose import sink_for
 from silkline.sinks.csv import MAX_COLUMNS, MORE, CsvMark, CsvSink
+from silkline.sinks.frames import DAMAGE
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import TAIL, Mark
+from silkline.sinks.packed import PackedLinesSink, PackedMark
 from silkline.sinks.sqlite import INTERNAL, SqliteSink, primary_code, table_exists
 
 T = TypeVar("T")
@@ -61,26 +63,25 @@ def committed(path: str, position: str, items: int | None = None) -> Committed:
     sink = sink_for(path)
     if isinstance(sink, JsonLinesSink):
         return CommittedLines(path, position, items)
+    if isinstance(sink, PackedLinesSink):
+        return CommittedPackedLines(path, position, items, sink)
     if isinstance(sink, CsvSink):
         return CommittedRecords(path, position, items, sink)
     assert isinstance(sink, SqliteSink)
     return CommittedTable(path, position)
 
 
-class CommittedLines:
-    """Of a JSON lines file."""
+class JsonLines:
+    """Of any file of JSON lines."""
 
     columns = None
 
-    def __init__(self, path: str, position: str, items: int | None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._mark = msgspec.json.decode(position, type=Mark)
-        self._items = items
 
     def lines(self) -> Iterator[bytes]:
         """As they stand in the file."""
-        with reading(self.path), opened(self.path, self._mark) as file:
-            yield from counted(lines_until(file, self._mark.at, self.path), self._items, self.path)
+        raise NotImplementedError
 
     def rows(self) -> Iterator[Row]:
         for line in self.lines():
@@ -88,6 +89,34 @@ class CommittedLines:
                 yield Row(_record(line), len(line))
             except msgspec.MsgspecError as error:
                 raise changed(self.path) from error
+
+
+class CommittedLines(JsonLines):
+    """Of a JSON lines file."""
+
+    def __init__(self, path: str, position: str, items: int | None) -> None:
+        super().__init__(path)
+        self._mark = msgspec.json.decode(position, type=Mark)
+        self._items = items
+
+    def lines(self) -> Iterator[bytes]:
+        with reading(self.path), opened(self.path, self._mark) as file:
+            yield from counted(lines_until(file, self._mark.at, self.path), self._items, self.path)
+
+
+class CommittedPackedLines(JsonLines):
+    """Of a compressed one."""
+
+    def __init__(self, path: str, position: str, items: int | None, sink: PackedLinesSink) -> None:
+        super().__init__(path)
+        self._mark = msgspec.json.decode(position, type=PackedMark)
+        self._items = items
+        self._sink = sink
+
+    def lines(self) -> Iterator[bytes]:
+        with reading(self.path), opened(self.path, self._mark) as file:
+            lines = iter(self._sink.reader(file, self._mark) if self._mark.at else ())
+            yield from counted(undamaged(lines, self.path), self._items, self.path)
 
 
 class CommittedRecords:
@@ -212,6 +241,20 @@ def lines_until(file: BinaryIO, end: int, path: str) -> Iterator[bytes]:
         if not line.endswith(b"\n"):
             raise changed(path)
         left -= len(line)
+        yield line
+
+
+def undamaged(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """The lines of a compressed file."""
+    while True:
+        try:
+            line = next(lines, b"")
+        except DAMAGE as error:
+            raise changed(path) from error
+        if not line:
+            return
+        if not line.endswith(b"\n"):
+            raise changed(path)
         yield line
 
 

@@ -16,7 +16,17 @@ import msgspec
 from silkline.errors import ItemError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.faultpoint import reach
-from silkline.sinks.outputfile import Mark, OutputFile, name_of, remove, starting, sync, sync_directory, told
+from silkline.sinks.outputfile import (
+    Mark,
+    OutputFile,
+    name_of,
+    position_of,
+    remove,
+    starting,
+    sync,
+    sync_directory,
+    told,
+)
 from silkline.sinks.record import json_of
 
 MAX_COLUMNS = 1_000
@@ -95,17 +105,17 @@ class CsvSink:
             mark = msgspec.structs.replace(mark, header=len(mark.columns))
             data = self._header(mark) + data
         mark = msgspec.structs.replace(mark, records=mark.records + len(rows))
-        return _position(self._file.append(mark, data))
+        return position_of(self._file.append(mark, data))
 
     def finish(self, position: str | None) -> str:
         reach("before-finish")
         mark = self._mark(position)
         if mark.ragged:
-            return _position(self._rewrite(mark))
+            return position_of(self._rewrite(mark))
         if mark.at == 0 and mark.columns:
             mark = msgspec.structs.replace(mark, header=len(mark.columns))
-            return _position(self._file.append(mark, self._header(mark)))
-        return _position(self._file.append(mark, b""))
+            return position_of(self._file.append(mark, self._header(mark)))
+        return position_of(self._file.append(mark, b""))
 
     def close(self) -> None:
         self._file.close()
@@ -253,7 +263,3 @@ def _rectangular(mark: CsvMark) -> CsvMark:
 
 def _mark_at(position: str) -> CsvMark:
     return msgspec.json.decode(position, type=CsvMark)
-
-
-def _position(mark: CsvMark) -> str:
-    return msgspec.json.encode(mark).decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
 import tempfile
@@ -12,15 +11,16 @@ from contextlib import contextmanager, nullcontext, suppress
 import msgspec
 
 from silkline.errors import ConfigError
+from silkline.files import split_ending
 from silkline.outcome import Item
 from silkline.sinks.choose import discard, sink_for
-from silkline.sinks.committed import Committed, CommittedLines, Row
+from silkline.sinks.committed import Committed, JsonLines, Row
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import remove, starting, sync, sync_directory, told
+from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.record import json_of
 from silkline.sinks.sqlite import SqliteSink
 
-GZ = ".gz"
 BATCH_ROWS, BATCH_BYTES = 2_000, 4_194_304
 """How much is held in memory, and written in one step."""
 
@@ -43,14 +43,11 @@ class Target:
     def __init__(self, path: str, *, replace: bool = False, reserved: Iterable[str] = ()) -> None:
         self.shown = path
         self.path = os.path.realpath(path)
-        plain = path[: -len(GZ)] if path.lower().endswith(GZ) else path
-        self.compressed = plain != path
-        sink = sink_for(plain)
-        self.is_json_lines = isinstance(sink, JsonLinesSink)
+        sink = sink_for(path)
+        self.frames = sink.frames if isinstance(sink, PackedLinesSink) else None
+        self.is_json_lines = isinstance(sink, (JsonLinesSink, PackedLinesSink))
         self.is_database = isinstance(sink, SqliteSink)
-        self.ending = os.path.splitext(plain)[1]
-        if self.compressed and not self.is_json_lines:
-            raise ConfigError(f"output {path!r}: of the formats only .jsonl can be compressed (.jsonl.gz)")
+        self.ending = split_ending(path)[1]
         if self.path in {os.path.realpath(name) for name in reserved}:
             raise ConfigError(f"{path} is a file of the job itself: choose another name")
         if os.path.exists(self.path):
@@ -96,8 +93,7 @@ def export(sources: Sequence[Committed], target: Target) -> Exported:
 def _lines(sources: Sequence[Committed], target: Target, fresh: str) -> int:
     number = 0
     with told(target.shown), open(fresh, "xb", buffering=1_048_576) as file:
-        packer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if target.compressed else nullcontext(file)
-        with packer as out:
+        with target.frames.writer(file) if target.frames is not None else nullcontext(file) as out:
             for source in sources:
                 for line in lines_of(source):
                     out.write(line)
@@ -109,7 +105,7 @@ def _lines(sources: Sequence[Committed], target: Target, fresh: str) -> int:
 
 def lines_of(source: Committed) -> Iterator[bytes]:
     """The items as JSON lines; those that are such are not taken apart."""
-    if isinstance(source, CommittedLines):
+    if isinstance(source, JsonLines):
         return source.lines()
     return (json_of(row.record) + b"\n" for row in source.rows())
 

@@ -6,11 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from silkline.outcome import Item
 from silkline.sinks.faultpoint import reach
-from silkline.sinks.outputfile import Mark, OutputFile, name_of, starting
+from silkline.sinks.outputfile import Mark, Marks, OutputFile, name_of, position_of
 from silkline.sinks.record import json_of
 
 
@@ -23,18 +21,17 @@ class JsonLinesSink:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = name_of(path)
         self._file = OutputFile(path)
-        self._found: tuple[str | None, Mark] | None = None
+        self._marks = Marks(self._file, Mark())
 
     def open(self, position: str | None) -> None:
-        with starting():
-            self._found = (position, self._resumed(position))
+        self._marks.open(position)
 
     def encode(self, item: Mapping[str, Any]) -> bytes:
-        return json_of(item) + b"\n"
+        return line_of(item)
 
     def write(self, items: Sequence[Item], position: str | None) -> str:
-        name = self.name
-        return _position(self._file.append(self._mark(position), b"".join([i.data[name] for i in items])))
+        mark = self._marks.at(position)
+        return position_of(self._file.append(mark, lines_of(items, self.name)))
 
     def finish(self, position: str | None) -> str:
         reach("before-finish")
@@ -43,21 +40,11 @@ class JsonLinesSink:
     def close(self) -> None:
         self._file.close()
 
-    def _resumed(self, position: str | None) -> Mark:
-        if position is None:
-            return self._file.create(Mark())
-        return self._file.resume(_mark_at(position))
 
-    def _mark(self, position: str | None) -> Mark:
-        """What the position stands for; `open` may have found it in a file that was moved."""
-        if self._found is not None and self._found[0] == position:
-            return self._found[1]
-        return self._resumed(None) if position is None else _mark_at(position)
+def line_of(item: Mapping[str, Any]) -> bytes:
+    return json_of(item) + b"\n"
 
 
-def _mark_at(position: str) -> Mark:
-    return msgspec.json.decode(position, type=Mark)
-
-
-def _position(mark: Mark) -> str:
-    return msgspec.json.encode(mark).decode()
+def lines_of(items: Sequence[Item], name: str) -> bytes:
+    """What was encoded for the sink of that name."""
+    return b"".join([item.data[name] for item in items])

@@ -17,7 +17,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -89,22 +89,28 @@ class OutputFile:
             self.cut(mark)
             return mark
 
-    def append(self, mark: M, data: bytes) -> M:
-        """Cut at the mark, append, make durable; return the mark behind the data."""
+    def append(self, mark: M, data: bytes, end: bytes = b"") -> M:
+        """Cut at the mark, append, make durable; return the mark behind the data.
+
+        end: stands behind that without being counted, also where there is no data.
+        """
         with told(self.shown):
-            self.cut(mark)
             if not data:
+                self.cut(mark, end)
                 return mark
-            reach("mid-write", lambda: write_all(self._opened, data[: len(data) // 2], mark.at))
-            write_all(self._opened, data, mark.at)
+            self.cut(mark)
+            whole = data + end
+            reach("mid-write", lambda: write_all(self._opened, whole[: len(whole) // 2], mark.at))
+            write_all(self._opened, whole, mark.at)
             sync(self._opened)
             at = mark.at + len(data)
             moved = msgspec.structs.replace(mark, at=at, tail=self._tail(at))
         reach("after-write")
         return moved
 
-    def cut(self, mark: Mark) -> None:
-        """Cut off what is behind the mark, in the file that the mark is about and in no other."""
+    def cut(self, mark: Mark, end: bytes = b"") -> None:
+        """Cut off what is behind the mark, in the file that the mark is about and in no other; but for `end`,
+        which is put there."""
         with told(self.shown):
             found = self._attach()
             if found.st_ino != mark.inode:
@@ -117,8 +123,14 @@ class OutputFile:
                     f"{self.shown} has {found.st_size} bytes, but {mark.at} were written: it was cut by "
                     "another program; put the original back, or start over with --fresh"
                 )
-            if found.st_size > mark.at:
+            behind = found.st_size - mark.at
+            if behind == len(end) and os.pread(self._opened, behind, mark.at) == end:
+                return
+            if behind:
                 os.ftruncate(self._opened, mark.at)
+            if end:
+                write_all(self._opened, end, mark.at)
+                sync(self._opened)
 
     def taken_over(self, mark: M, at: int) -> M:
         """The mark for the file that is in place now, of which `at` bytes count."""
@@ -156,6 +168,39 @@ class OutputFile:
     def _tail(self, at: int) -> int:
         start = max(0, at - TAIL)
         return zlib.crc32(os.pread(self._opened, at - start, start))
+
+
+class Marks(Generic[M]):
+    """What the positions of an output stand for.
+
+    new: the mark of a file that does not exist yet.
+    """
+
+    def __init__(self, file: OutputFile, new: M) -> None:
+        self._file = file
+        self._new = new
+        self._found: tuple[str | None, M] | None = None
+
+    def open(self, position: str | None) -> None:
+        """Check the file and cut it. Raises ConfigError where it is not usable."""
+        with starting():
+            self._found = (position, self._resumed(position))
+
+    def at(self, position: str | None) -> M:
+        """The file may have been moved before `open`; then its mark has another inode than the position."""
+        if self._found is not None and self._found[0] == position:
+            return self._found[1]
+        return self._resumed(None) if position is None else self._read(position)
+
+    def _resumed(self, position: str | None) -> M:
+        return self._file.create(self._new) if position is None else self._file.resume(self._read(position))
+
+    def _read(self, position: str) -> M:
+        return msgspec.json.decode(position, type=type(self._new))
+
+
+def position_of(mark: Mark) -> str:
+    return msgspec.json.encode(mark).decode()
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

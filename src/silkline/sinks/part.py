@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import ConfigError, SinkError
+from silkline.files import split_ending
 from silkline.outcome import Item
 from silkline.protocols import Positions, Sink
 from silkline.sinks.address import files_in
@@ -97,7 +98,7 @@ def part_sinks(outputs: Iterable[str], worker: str, *, columns: Columns = None) 
 
 
 def part_path(output: str, worker: str) -> str:
-    stem, ending = os.path.splitext(output)
+    stem, ending = split_ending(output)
     return f"{stem}.{re.sub(r'[^0-9A-Za-z_.-]', '_', worker)}{ending}"
 
 

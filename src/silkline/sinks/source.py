@@ -10,6 +10,7 @@ from pathlib import PurePath
 import msgspec
 
 from silkline.errors import ConfigError, SilklineError
+from silkline.files import split_ending
 from silkline.protocols import Positions
 from silkline.sinks.choose import KINDS
 from silkline.sinks.committed import Committed, committed
@@ -42,7 +43,7 @@ def sources_in(positions: Positions) -> list[Source]:
         part = part_at(position)
         if part is not None:
             found.append(Source(path, part.mark, part.output, part.worker, part.host, part.items))
-        elif os.path.isabs(path) and os.path.splitext(path)[1].lower() in KINDS:
+        elif os.path.isabs(path) and split_ending(path)[1].lower() in KINDS:
             found.append(Source(path, position, path))
     return found
 
