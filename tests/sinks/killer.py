@@ -1,7 +1,7 @@
 """A crawl that is killed at random, again and again: `killer.py SEED KILLS FOLDER OUTPUT...`
 
 Each life is a fork of this process, which has the imports behind it; see `driver.py` for what it does.
-Some have little to do, so that kills fall into the end of a job, too, and into one that goes on after its end.
+Some have little to do, so that kills fall into the end of a job, too, and into one that goes on after that.
 The last one is left alone. Prints how many pages there are, and how many lives were killed.
 """
 
