@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -55,6 +56,20 @@ class Trouble(msgspec.Struct, frozen=True):
     message: str
 
 
+class LeftAlone(msgspec.Struct, frozen=True):
+    """A host asks to be left alone (429 or 503) until then, in Unix seconds: nobody requests anything of it.
+    Comes once per host and block, and not for a few seconds."""
+
+    host: str
+    until: float
+
+    @property
+    def message(self) -> str:
+        """As one line, with the time in UTC."""
+        until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{self.host} asks to be left alone until {until} (it answered 429 or 503)"
+
+
 class Stopping(msgspec.Struct, frozen=True):
     """The crawl is shutting down: "finished", "interrupted", "budget", or an error's line."""
 
@@ -67,4 +82,4 @@ class Steered(msgspec.Struct, frozen=True):
     changes: Mapping[str, str]
 
 
-Event = Visited | Kept | Seeded | Trouble | Stopping | Steered
+Event = Visited | Kept | Seeded | Trouble | LeftAlone | Stopping | Steered

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from tests.site import Site
 
-from silkline import Crawler
+from silkline import Crawler, Request
 
 
 @pytest.fixture(params=["memory:", "sqlite"])
@@ -105,6 +105,20 @@ def test_retry_after_blocks_the_host_and_wins_over_the_backoff(frontier: str) ->
         crawler = crawler_for(frontier, concurrency=1)
         assert crawler.run(f"{site.url}/busy", f"{site.url}/other").pages == 2
     assert min(times[1:]) - times[0] >= 0.95
+
+
+def test_a_host_that_asks_to_be_left_alone_is_named(frontier: str, tmp_path: Path) -> None:
+    async def busy(request: web.Request) -> web.Response:
+        return web.Response(status=503, headers={"Retry-After": "3600"})
+
+    log = tmp_path / "log.jsonl"
+    with Site({f"/{n}": busy for n in range(3)}) as site, Site({"/": "x"}) as other:
+        crawler = crawler_for(frontier, max_pages=1, log_file=str(log))
+        urls = [Request(f"{site.url}/{n}", priority=9) for n in range(3)]
+        report = crawler.run(*urls, f"{other.url}/")
+    (trouble,) = report.troubles
+    assert trouble.startswith(f"{site.url} asks to be left alone until 20")
+    assert [line for line in log.read_text().splitlines() if trouble in line]
 
 
 def test_a_waiting_retry_holds_no_slot(frontier: str) -> None:

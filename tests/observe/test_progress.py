@@ -96,7 +96,7 @@ def test_the_display_fits_the_terminal_and_keeps_its_height(width: int) -> None:
     for snapshots in (BUSY, BUSY[:1], [snapshot(0.0, phase="starting", stats=None)]):
         rows = shown(snapshots, width).splitlines()
         assert max(map(len, rows)) <= width
-        assert len(rows) in (7, 8)
+        assert len(rows) in (8, 9)
 
 
 def test_the_display_names_every_cause_where_there_is_room() -> None:
@@ -194,3 +194,11 @@ def test_a_sparkline_is_as_high_as_its_values() -> None:
     assert sparkline([0, 1, 2, 4, 8]) == "▁▂▃▅█"
     assert sparkline([0, 0]) == "▁▁"
     assert sparkline([]) == ""
+
+
+def test_a_host_that_wants_to_be_left_alone_is_shown_as_long_as_it_does() -> None:
+    each = snapshot(10.0)
+    each.tally.left_alone |= {"http://a:80": 100.0, "http://b:80": 175.0, "http://c:80": 3_700.0}
+    assert "http://b:80 left alone for 1:05 and 1 more" in line(each, Trend())
+    assert "waits for http://b:80 left alone for 1:05" in shown([each], 80).replace("   ", " ")
+    assert "left alone" not in line(snapshot(10.0), Trend())

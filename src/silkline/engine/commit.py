@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from silkline.engine.blocks import Blocks
 from silkline.engine.delivery import Delivery
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held
@@ -44,6 +45,7 @@ class Committer:
         self._batch = delivery.batch if delivery else None
         self._linger = LINGER if self._batch is None else self._batch.seconds
         self._items = self._bytes = 0
+        self._blocks = Blocks(hook)
         self.note: Callable[[Visited], None] | None = None
         """Also told of every visit, where the pace of hosts is found out."""
         self._pending: list[Outcome] = []
@@ -61,6 +63,7 @@ class Committer:
         self._pending.append(outcome)
         if outcome.block_host:
             self.give_back(self._held.block(outcome.lease.host, outcome.block_host))
+            self._blocks.block(outcome.lease.host, outcome.block_host)
         self._arrived.set()
         if self._enough(outcome) or self._held.starving:
             self._full.set()

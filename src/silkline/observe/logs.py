@@ -16,7 +16,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from silkline.config import LogLevel
 from silkline.errors import ConfigError
-from silkline.events import Event, Kept, Seeded, Steered, Trouble, Visited
+from silkline.events import Event, Kept, LeftAlone, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
 from silkline.outcome import REFUSALS, Dead, Done, RetryLater
@@ -84,7 +84,7 @@ class LogHook:
                 self._logger.info("outcomes came too late to count", stale=event.stale)
         elif isinstance(event, Seeded):
             self._seeded(event)
-        elif isinstance(event, Trouble):
+        elif isinstance(event, (Trouble, LeftAlone)):
             self._logger.warning(event.message)
         elif isinstance(event, Steered):
             self._logger.info("live settings", **event.changes)

@@ -115,6 +115,8 @@ def line(snapshot: Snapshot, trend: Trend) -> str:
     tally, stats, count = snapshot.tally, snapshot.stats, figures.count
     parts = [f"{count(tally.pages)} pages ({figures.rate(trend.rate)})", f"{count(tally.items)} items"]
     parts += [f"{number} {state}" for number, state in _queue(snapshot)]
+    if alone := _left_alone(snapshot):
+        parts.append(alone)
     if failures := sum(tally.failed.values()):
         parts.append(f"{count(failures)} failures")
     parts.append(figures.size(tally.bytes))
@@ -135,6 +137,7 @@ def render(snapshot: Snapshot, trend: Trend, width: int, *, ascii_only: bool = F
     if (ahead := trend.ahead(snapshot)) is not None:
         table.add_row("  progress", _bar(ahead, width - LABEL_WIDTH))
     table.add_row("  queue", "   ".join(f"{number} {state}" for number, state in _queue(snapshot)))
+    table.add_row("  waits for", _left_alone(snapshot) or "-")
     table.add_row("  items", figures.count(tally.items))
     table.add_row("  received", figures.size(tally.bytes))
     quantiles = [
@@ -205,6 +208,16 @@ def _queue(snapshot: Snapshot) -> list[tuple[str, str]]:
         return entries
     waiting = [(figures.count(stats.waiting + snapshot.ready), "waiting")]
     return waiting + [(figures.count(stats.delayed), "delayed")] * (stats.delayed > 0) + entries
+
+
+def _left_alone(snapshot: Snapshot) -> str:
+    """The hosts that want to be left alone for a while: one, and how many more."""
+    asked = {host: until for host, until in snapshot.tally.left_alone.copy().items() if until > snapshot.at}
+    if not asked:
+        return ""
+    host = min(asked, key=lambda name: asked[name])
+    more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+    return f"{figures.one_line(host)} left alone for {figures.elapsed(asked[host] - snapshot.at)}{more}"
 
 
 def _failures(snapshot: Snapshot, width: int) -> Text:

@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from silkline.events import Event, Kept, Seeded, Trouble, Visited
+from silkline.events import Event, Kept, LeftAlone, Seeded, Trouble, Visited
 from silkline.observe import histogram
 from silkline.observe.histogram import Histogram
 from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Refused
@@ -41,6 +41,7 @@ class Tally(msgspec.Struct):
     latency: seconds per fetch, failed ones included.
     seeded: what the seeds brought, with the first few reasons of the invalid ones.
     troubles: how often each of the first few different messages came.
+    left_alone: until when (Unix seconds) the last few hosts want to be left alone that have asked for it.
     """
 
     requests: int = 0
@@ -63,6 +64,7 @@ class Tally(msgspec.Struct):
     latency: Histogram = msgspec.field(default_factory=Histogram)
     seeded: Seeded = Seeded(0, 0, 0)
     troubles: dict[str, int] = {}
+    left_alone: dict[str, float] = {}
 
     @property
     def failed(self) -> dict[str, int]:
@@ -78,6 +80,12 @@ class Tally(msgspec.Struct):
             self.seeded = _sum_seeded((self.seeded, event))
         elif isinstance(event, Trouble):
             _count_text(self.troubles, event.message, 1)
+        elif isinstance(event, LeftAlone):
+            _count_text(self.troubles, event.message, 1)
+            self.left_alone.pop(event.host, None)
+            self.left_alone[event.host] = event.until
+            if len(self.left_alone) > TEXTS_KEPT:
+                del self.left_alone[next(iter(self.left_alone))]
 
     def _visited(self, event: Visited) -> None:
         verdict = event.outcome.verdict
@@ -139,6 +147,7 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         latency=histogram.merge(t.latency for t in parts),
         seeded=_sum_seeded(t.seeded for t in parts),
         troubles=_sum_texts(t.troubles for t in parts),
+        left_alone={host: until for t in parts for host, until in t.left_alone.copy().items()},
     )
 
 
