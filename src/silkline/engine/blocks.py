@@ -1,4 +1,4 @@
-"""Tells of hosts that ask to be left alone: without it a crawl that waits for one looks like one that hangs."""
+"""Tells of hosts that ask to be left alone: a crawl that waits for one would seem to hang."""
 
 from __future__ import annotations
 
