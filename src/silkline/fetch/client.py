@@ -36,6 +36,9 @@ _REDIRECT_WAIT = 1.0
 """Bytes of a redirect's body, and seconds, that keeping its connection is worth."""
 
 
+_FRAMING = {"chunked", "identity", ""}
+"""Transfer codings that nobody has to ask for (RFC 9112, section 7), and one that once existed."""
+
 _DIRECT: Mapping[str, Any] = {}
 
 
@@ -127,7 +130,7 @@ class Client:
             body,
             request,
             timings=Timings(first_byte, perf_counter() - started, current.dns, current.connect, current.tls),
-            http_version="1.1" if response.version == aiohttp.HttpVersion11 else "1.0",
+            http_version=_version(response.version),
             wire_bytes=wire_bytes,
             peer=current.peer,
         )
@@ -172,8 +175,12 @@ class Client:
         """The decoded body, and its size on the wire."""
         if sum(map(len, chain.from_iterable(response.raw_headers))) > self._max_headers:
             raise TooLargeError(f"the headers are over the limit of {self._max_headers} bytes")
-        if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
-            raise ProtocolError("the server switched to another protocol without being asked")
+        if (
+            response.status < 200
+            or 300 <= response.status < 400
+            or hdrs.TRANSFER_ENCODING in response.headers
+        ):
+            _check(response)
         if location_of(response.status, response.raw_headers) is not None:
             self.deadlines.connecting()
             return b"", await _skip(response)
@@ -219,6 +226,26 @@ class Client:
             raise error
         sink.finish()
         return size
+
+
+def _version(version: aiohttp.HttpVersion | None) -> str:
+    if version is None or version == aiohttp.HttpVersion11:
+        return "1.1"
+    return f"{version.major}.{version.minor}"
+
+
+def _check(response: aiohttp.ClientResponse) -> None:
+    """What aiohttp lets pass. Raises ProtocolError."""
+    status, fields = response.status, response.headers
+    if status == HTTPStatus.SWITCHING_PROTOCOLS:
+        raise ProtocolError("the server switched to another protocol without being asked")
+    if status < 100:
+        raise ProtocolError(f"the answer is not valid HTTP: its status is {status:03}")
+    if 300 <= status < 400 and len(set(fields.getall(hdrs.LOCATION, ()))) > 1:
+        raise ProtocolError("the answer is not valid HTTP: it has two different Location headers")
+    codings = ",".join(fields.getall(hdrs.TRANSFER_ENCODING, ())).lower().split(",")
+    if not {coding.strip() for coding in codings} <= _FRAMING:
+        raise ProtocolError("the body has a transfer coding that was not asked for")
 
 
 def _too_large(limit: int | None) -> TooLargeError:

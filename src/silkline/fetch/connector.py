@@ -6,18 +6,21 @@ import asyncio
 import functools
 import socket
 import weakref
+from collections.abc import Mapping
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, cast
 
 import aiohttp
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.http_parser import RawResponseMessage
+from aiohttp.http_parser import HttpResponseParser, RawResponseMessage
 from aiohttp.streams import StreamReader
 
 from silkline.errors import BlockedError, FetchTimeout, ProxyError
 from silkline.fetch.deadlines import Deadlines
+from silkline.fetch.parser import AnswerParser, ForgivingParser
 from silkline.protocols import Guard
 
 
@@ -85,6 +88,15 @@ class _Protocol(ResponseHandler):
         super().connection_made(transport)
         self.peer = address_of(transport.get_extra_info("peername"))
 
+    def set_response_params(self, **params: Any) -> None:
+        super().set_response_params(**params)
+        if "max_field_size" not in params:
+            return  # the answer of a proxy, for which nothing is limited
+        make = functools.partial(_parser_for, loop=self._loop, params=params)
+        parser = cast(AnswerParser, self._parser)
+        most: int = params["max_field_size"]
+        self._parser = cast(Any, ForgivingParser(parser, self, make, most, self.force_close))
+
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         if data[0].code >= 200:
             self._interim = 0
@@ -95,6 +107,26 @@ class _Protocol(ResponseHandler):
                 self.set_exception(HttpProcessingError(message=f"more than {MAX_INTERIM} interim answers"))
                 return
         super().feed_data(data, size)
+
+
+def _parser_for(
+    protocol: BaseProtocol, loop: asyncio.AbstractEventLoop, params: Mapping[str, Any]
+) -> AnswerParser:
+    """A parser like the one that aiohttp makes for a request."""
+    made = HttpResponseParser(
+        protocol,
+        loop,
+        params["read_bufsize"],
+        timer=params["timer"],
+        payload_exception=aiohttp.ClientPayloadError,
+        response_with_body=not params["skip_payload"],
+        read_until_eof=params["read_until_eof"],
+        auto_decompress=params["auto_decompress"],
+        max_line_size=params["max_line_size"],
+        max_field_size=params["max_field_size"],
+        max_headers=params["max_headers"],
+    )
+    return cast(AnswerParser, made)
 
 
 class Connector(aiohttp.TCPConnector):

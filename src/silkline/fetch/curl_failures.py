@@ -44,6 +44,7 @@ _TABLE: dict[int, tuple[Callable[[str], FetchError], str]] = {
     pycurl.E_SSL_INVALIDCERTSTATUS: (TlsError, "TLS failed"),
     pycurl.E_URL_MALFORMAT: (BadUrlError, "the URL cannot be requested"),
     pycurl.E_UNSUPPORTED_PROTOCOL: (ProtocolError, "the answer is not valid HTTP"),
+    pycurl.E_BAD_CONTENT_ENCODING: (ProtocolError, "the body has a transfer coding that was not asked for"),
     pycurl.E_FTP_WEIRD_SERVER_REPLY: (ProtocolError, "the answer is not valid HTTP"),
     pycurl.E_GOT_NOTHING: (ProtocolError, "the server closed the connection without an answer"),
     pycurl.E_PARTIAL_FILE: (ProtocolError, "the body is broken or ends early"),

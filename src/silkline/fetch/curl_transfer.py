@@ -31,6 +31,7 @@ from silkline.fetch.head import Head, HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
 from silkline.fetch.redirect import REDIRECTS, location_of
+from silkline.fetch.target import origin
 from silkline.protocols import Guard
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -51,6 +52,8 @@ _CONNECTING = (
 )
 _SMALL = 65_536
 """Bytes of a body up to which it does not matter what length it was said to have."""
+_LONG_LENGTH, _MAX_DIGITS = 18, 100
+_MAX_LENGTH = 2**63 - 1
 _MAX_PEERS = 4_096
 _HEADER_SIZE, _FIRST_BYTE = pycurl.HEADER_SIZE, pycurl.STARTTRANSFER_TIME
 _NEW_CONNECTIONS, _CONNECTION = pycurl.NUM_CONNECTS, pycurl.CONN_ID
@@ -166,6 +169,8 @@ class Transfer:
         if self.error is not None:
             raise self.error from self.error.__cause__ or cause
         if cause is not None and not self._redirects:
+            if cause.args[0] == pycurl.E_PARTIAL_FILE and self.promises_too_much():
+                raise self.error or cause from cause
             raise self._failure(cause) from cause
         if head is None:
             raise ProtocolError(f"the answer is not valid HTTP: {self.url[:200]}") from cause
@@ -194,12 +199,16 @@ class Transfer:
             self._redirects = True
             self._limit = _REDIRECT_BODY
             return
-        if head.status == 101:
+        if head.mixed:
+            self.error = ProtocolError("the answer is not valid HTTP: it has two lengths")
+        elif head.status == 101:
             self.error = ProtocolError("the server switched to another protocol without being asked")
         most: float = options.max_body
         if self._download is not None and self._accept(self._download, head):
             most = math.inf if options.max_save is None else options.max_save
         self._limit = most + _CODING_OVERHEAD if head.codings else most
+        if len(head.length or b"") > _LONG_LENGTH and self._is_said_to_be_too_large(head):
+            self.error = self._too_large()
 
     def _accept(self, download: Download, head: Head) -> bool:
         try:
@@ -213,10 +222,14 @@ class Transfer:
         """Whether the body will be over the limit by what the header says; then `error` is set."""
         if self._head is None or self._redirects or self.request.method == "HEAD":
             return False
-        length = self._head.first(b"content-length") or b""
-        if length.isdigit() and int(length[:20]) > self._limit:
+        if self._is_said_to_be_too_large(self._head):
             self.error = self._too_large()
         return self.error is not None
+
+    def _is_said_to_be_too_large(self, head: Head) -> bool:
+        length = head.length or b""
+        # Without a limit there still is the largest number that libcurl can count to.
+        return length.isdigit() and int(length[:_MAX_DIGITS]) > min(self._limit, _MAX_LENGTH)
 
     def _too_large(self) -> TooLargeError:
         options = self._shared.options
@@ -283,8 +296,11 @@ class Transfer:
     # Called by libcurl, which would print an exception and lose it: so what goes wrong is kept in `error`.
 
     def _write(self, data: bytes) -> int | None:
-        if self._head is None and (not self.head_is_complete() or self.error is not None):
-            return 0
+        if self._head is None:
+            if not self.head_is_complete():
+                self.error = ProtocolError(f"the answer is not valid HTTP: {origin(self.url)}")
+            if self.error is not None:
+                return 0
         before = self.size
         self.size = size = before + len(data)
         if size > self._limit:

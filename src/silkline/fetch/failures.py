@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 
 import aiohttp
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 
 from silkline.errors import (
     BadUrlError,
@@ -58,15 +58,17 @@ def failure(error: Exception, url: str) -> FetchError:
 
     What the table does not know becomes a plain FetchError (cause "fetch") that names the exception.
     """
-    if _is_header_limit(error):
+    if is_header_limit(error):
         return TooLargeError(f"the headers are over the limit: {origin(url)}")
+    if isinstance(error, aiohttp.ClientResponseError) and "Content-Length overflow" in error.message:
+        return TooLargeError(f"the body is said to be larger than any limit: {origin(url)}")
     for kind, make, what in _TABLE:
         if isinstance(error, kind):
-            return make(f"{what}: {origin(url)}{_detail(error)}")
-    return FetchError(f"unexpected {type(error).__name__}: {origin(url)}{_detail(error)}")
+            return make(f"{what}: {origin(url)}{detail(error)}")
+    return FetchError(f"unexpected {type(error).__name__}: {origin(url)}{detail(error)}")
 
 
-def _is_header_limit(error: BaseException | None) -> bool:
+def is_header_limit(error: BaseException | None) -> bool:
     """Whether aiohttp's parser refused a header for its size, or the headers for their number."""
     while error is not None:
         if isinstance(error, LineTooLong) or "Too many headers" in str(error):
@@ -75,11 +77,25 @@ def _is_header_limit(error: BaseException | None) -> bool:
     return False
 
 
-def _detail(error: Exception) -> str:
+def is_no_http(error: BaseException | None) -> bool:
+    """Whether the answer does not even begin like one."""
+    while error is not None:
+        if isinstance(error, BadStatusLine):
+            return True
+        error = error.__cause__
+    return False
+
+
+def detail(error: BaseException) -> str:
+    """What an exception of aiohttp says beyond its class, in brackets; "" for nothing."""
+    if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError)):
+        return ""  # both say with the names of classes what the class says
     if isinstance(error, aiohttp.ClientResponseError):
-        text = error.message
+        text = error.message.removesuffix("^").replace("Expected HTTP/, RTSP/ or ICE/", "no HTTP")
     elif isinstance(error, aiohttp.ClientConnectorCertificateError):
         text = str(error.certificate_error)
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        text = error.strerror or str(error.os_error)
     elif isinstance(error, OSError):
         text = getattr(error, "strerror", None) or str(error)
     else:

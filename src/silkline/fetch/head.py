@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
+is_token = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+"""Whether it can be the name of a field (RFC 9110, sections 5.1 and 5.6.2)."""
+
 _MAX_REMEMBERED = 4_096
 _MAX_LINE = 256
-_OF_THE_PAGE = frozenset({b"content-length", b"etag", b"last-modified", b"location", b"set-cookie"})
+_OF_THE_PAGE = frozenset({b"etag", b"last-modified", b"location", b"set-cookie"})
 """Fields whose lines are hardly ever the same twice."""
 
 
@@ -17,16 +21,28 @@ class Head(NamedTuple):
     """The final response's status line and header fields; those of interim ones (1xx) are left out.
 
     codings: the values of Content-Encoding, which are among the fields too.
+    length: the value of Content-Length; None where there is none, or more than one.
+    mixed: there is a Transfer-Encoding, too, so that it is not clear where the body ends.
     """
 
     status: int
     version: str
     headers: tuple[tuple[bytes, bytes], ...]
     codings: Sequence[bytes] = ()
+    length: bytes | None = None
+    mixed: bool = False
 
     def first(self, name: bytes) -> bytes | None:
         """The value of the first field with that name, which is given in lower case."""
         return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+class _Special(NamedTuple):
+    """The values of fields that say how the body is coded and where it ends."""
+
+    codings: list[bytes]
+    lengths: list[bytes]
+    transfers: list[bytes]
 
 
 class HeadReader:
@@ -46,16 +62,19 @@ class HeadReader:
             status = self._status.get(line) or self._read_status(line)
             if status is None:
                 return None
-            codings: list[bytes] = []
-            headers = self._read_fields(rest, codings)
+            special = _Special([], [], [])
+            headers = self._read_fields(rest, special)
             if headers is None:
                 return None
             if status[0] >= 200 or status[0] == 101:
-                return Head(status[0], status[1], headers, codings)
+                lengths = special.lengths
+                length = lengths[0] if len(lengths) == 1 else None
+                mixed = bool(lengths and special.transfers)
+                return Head(status[0], status[1], headers, special.codings, length, mixed)
         return None
 
     def _read_fields(
-        self, rest: Iterator[bytes], codings: list[bytes]
+        self, rest: Iterator[bytes], special: _Special
     ) -> tuple[tuple[bytes, bytes], ...] | None:
         fields: list[tuple[bytes, bytes]] = []
         known = self._fields.get
@@ -64,25 +83,35 @@ class HeadReader:
             if field is None:
                 if not line.rstrip(b"\r\n"):
                     return tuple(fields)
-                field = self._read_field(line, codings)
+                field = self._read_field(line, special)
+                if field is None:
+                    continue
             fields.append(field)
         return None
 
     def _read_status(self, line: bytes) -> tuple[int, str] | None:
         version, _, rest = line.partition(b" ")
-        code = rest.lstrip(b" ")[:3]
-        if not version.startswith(b"HTTP/") or not code.isdigit():
+        code, *_ = rest.split(None, 1) or (b"",)
+        if not version.startswith(b"HTTP/") or len(code) != 3 or not code.isdigit():
             return None
         found = (int(code), version[5:].decode("latin-1"))
         _remember(self._status, line, found)
         return found
 
-    def _read_field(self, line: bytes, codings: list[bytes]) -> tuple[bytes, bytes]:
+    def _read_field(self, line: bytes, special: _Special) -> tuple[bytes, bytes] | None:
+        """None for a line whose name is none."""
         name, _, value = line.partition(b":")
         field = (name.rstrip(b" \t"), value.strip(b" \t\r\n"))
+        if not is_token(field[0]):
+            return None
         kind = field[0].lower()
+        # These are not remembered, so that they are seen here each time.
         if kind == b"content-encoding":
-            codings.append(field[1])  # and not remembered, so that it is seen here each time
+            special.codings.append(field[1])
+        elif kind == b"content-length":
+            special.lengths.append(field[1])
+        elif kind == b"transfer-encoding":
+            special.transfers.append(field[1])
         elif kind not in _OF_THE_PAGE:
             _remember(self._fields, line, field)
         return field

@@ -22,7 +22,8 @@ from silkline.fetch.resolver import Resolver
 from silkline.fetch.socks import SocksConnector
 from silkline.fetch.trust import tls_context
 
-_MAX_HEADERS = 256
+_MAX_HEADERS = 5_000
+"""Fields of one header; as many as libcurl takes."""
 _DNS_CACHE_SECONDS = 300
 _IDLE_SECONDS = 15.0
 """Idle connections are closed after that long: servers close theirs at about the same age, and a request on

@@ -12,8 +12,10 @@ import aiohttp
 import yarl
 from aiohttp import hdrs
 
-from silkline.errors import FetchError, ProxyError
+from silkline.errors import FetchError, ProxyError, TlsError
+from silkline.fetch.failures import detail, is_header_limit, is_no_http
 from silkline.fetch.proxy import ProxyAddress, proxy_address
+from silkline.fetch.target import origin
 
 MAX_SOCKS = 256
 """SOCKS proxies whose connections are kept; a provider may have a user name for each session."""
@@ -97,9 +99,18 @@ def proxy_failure(error: Exception, url: str, proxy: str, connecting: bool) -> F
         return ProxyError(f"the proxy refused with status {error.status}", refused=refused)
     own_tls = isinstance(error, aiohttp.ClientConnectorError) and error.host == address.host
     if isinstance(error, _FAILURES) or (own_tls and error.port == address.port):  # type: ignore[attr-defined]
-        return ProxyError(f"the proxy cannot be reached: {error}")
+        return ProxyError(f"the proxy cannot be reached{detail(error)}")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Not to the proxy: it made a tunnel, and there is no TLS at its end.
+        return TlsError(f"TLS failed: {origin(url)}{detail(error)}") if connecting else None
+    if address.is_socks or not (connecting or url.startswith("http:")):
+        return None
+    if isinstance(error, aiohttp.ClientResponseError) and not is_header_limit(error):
+        if connecting or is_no_http(error):
+            return ProxyError(f"the proxy's answer is not valid HTTP{detail(error)}")
+        return None
     broke = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
     tls = isinstance(error, aiohttp.ClientSSLError)
-    if broke and not tls and not address.is_socks and (connecting or url.startswith("http:")):
-        return ProxyError(f"the proxy broke the connection without an answer: {error}")
+    if broke and not tls:
+        return ProxyError(f"the proxy broke the connection without an answer{detail(error)}")
     return None
