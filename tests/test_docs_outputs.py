@@ -7,7 +7,10 @@ import csv
 import enum
 import os
 import re
+import shlex
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,11 +25,13 @@ from silkline.outcome import Item
 from silkline.sinks import csv as csv_sink
 from silkline.sinks import sqlite as sqlite_sink
 from silkline.sinks.choose import KINDS, sink_for
+from silkline.sinks.dialect import Dialect
 from silkline.sinks.outputfile import TAIL
 from silkline.sinks.record import record_of
 from silkline.testing import MockFetcher
-from tests.documents import blocks, run, section, text_of
+from tests.documents import blocks, run, section, snippet, text_of
 from tests.sinks.conftest import unpacked
+from tests.site import Site
 
 OUTPUTS = "docs/outputs.md"
 SHOP = "https://shop.example"
@@ -93,7 +98,7 @@ def test_the_table_of_values_has_all_rows_checked() -> None:
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "sqlite"]
+    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite"]
 
 
 def test_compressed_lines_are_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +120,27 @@ def test_csv_columns_are_those_declared_and_those_that_come_up() -> None:
     assert lines("shop.csv") == ["name,price,sku", "Chair,,7"]
     names["crawler"].run(Request(f"{SHOP}/later", label="later"), quiet=True)
     assert lines("shop.csv") == ["name,price,sku,colour", "Chair,,7,", "Lamp,,,red"]
+
+
+def test_the_commands_for_spreadsheets_run_as_written() -> None:
+    with Site({"/": "<h1>=1+1</h1><p class=price>-5</p>"}) as site:
+        for line in snippet(OUTPUTS, "excel").splitlines():
+            words = [word.replace("https://shop.example", site.url) for word in shlex.split(line)]
+            done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+    for path in ("shop.csv", "again.csv"):
+        text = Path(path).read_text()
+        assert text.startswith("\ufeff")
+        assert text.splitlines()[1].endswith("'=1+1,-5")
+
+
+def test_the_numbers_that_stay_numbers_are() -> None:
+    dialect = Dialect(",", excel=True)
+    text = section(OUTPUTS, "CSV").partition("Numbers stay numbers")[2].partition(". `silkline export`")[0]
+    examples = re.findall(r"`([^`]+)`", text)
+    assert len(examples) == 5
+    for number in examples:
+        assert dialect.cell(number).decode().strip('"') == number
 
 
 def test_the_database_is_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -293,7 +293,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         besides those that are known.
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items, whose endings name the formats (.jsonl, .jsonl.gz, .csv, .db, ...), and URLs
-        of databases. no_create: tables and columns may not be created there.
+        of databases. no_create: tables and columns may not be created there. excel: CSV and TSV
+        files are for spreadsheets, with a byte order mark and without text that is a formula.
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
     debug_http: print each exchange to stderr. har: record them in this HAR file; None for none.
     wire_secrets: whether these two show credentials.
@@ -383,6 +384,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_pages_per_host: Count | None = None
     outputs: Files = ()
     no_create: Flag = False
+    excel: Flag = False
     log_level: LogLevel = "info"
     log_file: Line | None = None
     debug_http: Flag = False

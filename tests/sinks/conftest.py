@@ -64,7 +64,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         assert text == "" or text.endswith("\n")
         return [json.loads(line) for line in text.split("\n")[:-1]]
     if path.suffix in (".csv", ".tsv"):
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
     with sqlite3.connect(path) as db:
         db.row_factory = sqlite3.Row

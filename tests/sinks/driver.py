@@ -1,4 +1,4 @@
-"""A crawl in small, run as a process of its own: `driver.py FOLDER PAGES OUTPUT...`
+"""A crawl in small, run as a process of its own: `driver.py FOLDER PAGES [--excel] OUTPUT...`
 
 The store is a JSON file under a lock: the next page and the sinks' positions, replaced in one step. Every
 commit takes three pages and delivers their items; nothing else survives the process. Several
@@ -46,7 +46,7 @@ class Store:
 def main(folder: Path, pages: int, outputs: list[str], *, group: int = 3, pause: float = 0.0) -> None:
     """group: pages of a commit. pause: seconds between what the outputs do and its commit."""
     store = Store(folder)
-    sinks = sinks_for(outputs)
+    sinks = sinks_for([name for name in outputs if name != "--excel"], excel="--excel" in outputs)
     with store.locked() as state:
         state["positions"] = opening(sinks)((), state["positions"])
     more = True
@@ -80,7 +80,7 @@ def outcome(page: int, sinks: tuple[Sink, ...]) -> Outcome:
     items = []
     for index in (0, 1):
         record = record_of(
-            {"page": page, "index": index, "text": f'x,"y"\n{page}'}
+            {"page": page, "index": index, "text": f'x,"y"\n{page}', "sum": "=1+1"}
             | ({f"n{page}": 1} if page % 5 == 4 else {})
         )
         items.append(Item(page, index, {sink.name: sink.encode(record) for sink in sinks}))

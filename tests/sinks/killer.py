@@ -1,4 +1,4 @@
-"""A crawl that is killed at random, again and again: `killer.py SEED KILLS FOLDER OUTPUT...`
+"""A crawl that is killed at random, again and again: `killer.py SEED KILLS FOLDER [--excel] OUTPUT...`
 
 Each life is a fork of this process, which has the imports behind it; see `driver.py` for what it does.
 Some have little to do, so that kills fall into the end of a job, too, and into one that goes on after that.
@@ -15,7 +15,6 @@ import sys
 import time
 from pathlib import Path
 
-from silkline.sinks.choose import sinks_for
 from tests.sinks.driver import main
 
 LONGEST = 0.03
@@ -52,7 +51,6 @@ def live(folder: Path, pages: int, outputs: list[str], chance: random.Random, *,
 
 def kill(seed: int, kills: int, folder: Path, outputs: list[str]) -> None:
     chance = random.Random(seed)
-    sinks_for(outputs)  # what is imported by the first one
     killed = 0
     while killed < kills:
         pages = pages_done(folder) + chance.choice((1, 4, 1_000))

@@ -24,7 +24,7 @@ from silkline.sinks.choose import sink_for
 from tests.sinks.conftest import unpacked
 
 NAMES = st.sampled_from(["a", "b", "c", 'quo"ted', "com,ma", "new\nline", "d e", "é"])
-TEXT = st.text(st.sampled_from('ab,"\n\r\t é�'), max_size=5)
+TEXT = st.text(st.sampled_from('ab=,"\n\r\t é�'), max_size=5)
 RECORDS = st.dictionaries(NAMES, st.none() | TEXT, max_size=5)
 BATCHES = st.lists(RECORDS, max_size=4)
 
@@ -33,6 +33,7 @@ class Crawl(RuleBasedStateMachine):
     """Two processes (sink objects) share one output; `self.position` is what the store has."""
 
     ending = ""
+    excel = False
     nothing: tuple[object, ...] = (None,)
 
     @initialize()
@@ -46,7 +47,7 @@ class Crawl(RuleBasedStateMachine):
         self.processes = [self.begin(), self.begin()]
 
     def begin(self) -> Sink:
-        sink = sink_for(str(self.path))
+        sink = sink_for(str(self.path), excel=self.excel)
         sink.open(self.position)
         self.position = sink.write((), self.position)
         self.clean = True
@@ -173,9 +174,24 @@ class CsvCrawl(FileCrawl):
         assert all(len(record) == len(header) for record in records)
 
     def read(self) -> tuple[list[str], list[list[str]]]:
-        with self.path.open(encoding="utf-8", newline="") as file:
+        with self.path.open(encoding="utf-8-sig", newline="") as file:
             header, *records = list(csv.reader(file)) or [[]]
         return header, records
+
+
+class ExcelCrawl(CsvCrawl):
+    """Names and values that are formulas come back as they were."""
+
+    excel = True
+
+    def read(self) -> tuple[list[str], list[list[str]]]:
+        header, records = super().read()
+        assert self.path.read_bytes()[:3] in (b"", b"\xef\xbb\xbf")
+        return header, [[unquoted(cell) for cell in record] for record in records]
+
+
+def unquoted(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" else cell
 
 
 class SqliteCrawl(Crawl):
@@ -191,7 +207,7 @@ class SqliteCrawl(Crawl):
         return [without_nothing({n: v for n, v in row.items() if n not in internal}, (None,)) for row in rows]
 
 
-for machine in (JsonLinesCrawl, GzipCrawl, ZstdCrawl, CsvCrawl, SqliteCrawl):
+for machine in (JsonLinesCrawl, GzipCrawl, ZstdCrawl, CsvCrawl, ExcelCrawl, SqliteCrawl):
     machine.TestCase.settings = settings(
         max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -200,4 +216,5 @@ TestJsonLinesCrawl = JsonLinesCrawl.TestCase
 TestGzipCrawl = GzipCrawl.TestCase
 TestZstdCrawl = ZstdCrawl.TestCase
 TestCsvCrawl = CsvCrawl.TestCase
+TestExcelCrawl = ExcelCrawl.TestCase
 TestSqliteCrawl = SqliteCrawl.TestCase

@@ -50,10 +50,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 @pytest.fixture
 def assert_every_item_once(tmp_path: Path, rows_in: Callable[[Path], list[dict[str, Any]]]) -> Check:
-    def check(pages: int = PAGES, endings: Sequence[str] = ENDINGS) -> None:
+    def check(pages: int = PAGES, endings: Sequence[str] = ENDINGS, *, excel: bool = False) -> None:
         expected = [(str(page), str(index)) for page in range(pages) for index in (0, 1)]
         for ending in endings:
             rows = rows_in(tmp_path / f"items{ending}")
+            assert {row["sum"] for row in rows} == {"'=1+1" if excel else "=1+1"}
             assert [(str(row["page"]), str(row["index"])) for row in rows] == expected, ending
             for row in rows:
                 page = int(row["page"])
@@ -103,11 +104,14 @@ def test_a_kill_leaves_a_compressed_output_that_goes_on(
     assert_every_item_once(endings=PACKED)
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, *PACKED])
+@pytest.mark.parametrize(
+    ("ending", "options"), [*((ending, []) for ending in (*ENDINGS, *PACKED)), (".csv", ["--excel"])]
+)
 def test_random_kills_lose_no_item_and_double_none(
-    tmp_path: Path, assert_every_item_once: Check, ending: str
+    tmp_path: Path, assert_every_item_once: Check, ending: str, options: Sequence[str]
 ) -> None:
-    command = [sys.executable, str(KILLER), "7", str(KILLS), str(tmp_path), str(tmp_path / f"items{ending}")]
+    output = str(tmp_path / f"items{ending}")
+    command = [sys.executable, str(KILLER), "7", str(KILLS), str(tmp_path), *options, output]
     root = str(DRIVER.parents[2])
     done = subprocess.run(
         command, cwd=root, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True
@@ -115,7 +119,7 @@ def test_random_kills_lose_no_item_and_double_none(
     assert done.returncode == 0, done.stderr
     pages, killed = map(int, done.stdout.split())
     assert killed == KILLS
-    assert_every_item_once(pages, endings=[ending])
+    assert_every_item_once(pages, endings=[ending], excel="--excel" in options)
 
 
 @pytest.mark.parametrize("endings", [ENDINGS, PACKED])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from typer import Option, echo
 
-from silkline.cli.options import Config, with_debug
+from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store
+
+if TYPE_CHECKING:
+    from silkline.sinks.committed import Committed
+    from silkline.sinks.export import Exported
+    from silkline.sinks.source import Source
 
 WHICH = "Which items"
 EXAMPLES = """\
@@ -19,54 +25,57 @@ EXAMPLES = """\
   silkline export --job shop -o shop.jsonl.gz
 """
 
+Output = Annotated[
+    str,
+    Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where the items go: a .jsonl, .jsonl.gz, .jsonl.zst, .csv, .tsv, .db or .sqlite file.",
+    ),
+]
+From = Annotated[
+    list[str] | None,
+    Option(
+        "--from",
+        metavar="FILE",
+        help="The output to take the items from, if the job has several.",
+        rich_help_panel=WHICH,
+    ),
+]
+Parts = Annotated[
+    list[str] | None,
+    Option(
+        metavar="DIR",
+        help="A folder with copies of other machines' part files. Can be given several times.",
+        rich_help_panel=WHICH,
+    ),
+]
+Partial = Annotated[
+    bool,
+    Option(
+        "--partial",
+        metavar=" ",
+        help="Leave out part files that are not on this machine.",
+        rich_help_panel=WHICH,
+    ),
+]
+Replace = Annotated[bool, Option("--replace", metavar=" ", help="Replace the file if it is there already.")]
+Excel = Annotated[bool, Option("--excel", metavar=" ", help="Write CSV for spreadsheets.")]
+AsJson = Annotated[bool, Option("--json", metavar=" ", help="Print JSON, for programs.")]
+
 
 @with_debug
 def export(
-    output: Annotated[
-        str,
-        Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the items go: a .jsonl, .jsonl.gz, .jsonl.zst, .csv, .tsv, .db or .sqlite file.",
-        ),
-    ],
-    job: Annotated[
-        str | None, Option(metavar="NAME", help="The job. Not needed where there is only one.")
-    ] = None,
-    frontier: Annotated[
-        str | None, Option(metavar="URL", help="Its frontier, if it is not .silkline/JOB.db.")
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        Option(
-            "--from",
-            metavar="FILE",
-            help="The output to take the items from, if the job has several.",
-            rich_help_panel=WHICH,
-        ),
-    ] = None,
-    parts: Annotated[
-        list[str] | None,
-        Option(
-            metavar="DIR",
-            help="A folder with copies of other machines' part files. Can be given several times.",
-            rich_help_panel=WHICH,
-        ),
-    ] = None,
-    partial: Annotated[
-        bool,
-        Option(
-            "--partial",
-            metavar=" ",
-            help="Leave out part files that are not on this machine.",
-            rich_help_panel=WHICH,
-        ),
-    ] = False,
-    replace: Annotated[
-        bool, Option("--replace", metavar=" ", help="Replace the file if it is there already.")
-    ] = False,
-    as_json: Annotated[bool, Option("--json", metavar=" ", help="Print JSON, for programs.")] = False,
+    output: Output,
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    source: From = None,
+    parts: Parts = None,
+    partial: Partial = False,
+    replace: Replace = False,
+    excel: Excel = False,
+    as_json: AsJson = False,
     config: Config = None,
 ) -> int:
     """Write the items of a job to one file: join the part files of its workers,
@@ -75,37 +84,57 @@ def export(
     What counts is what was committed when the command starts; the job may run
     meanwhile. The file is there as a whole or not at all.
     """
-    from silkline.cli.show import warn
     from silkline.frontier.open import positions_in, store_file
-    from silkline.observe import figures
     from silkline.sinks.export import Target, export
-    from silkline.sinks.source import chosen, left_out, located, sources_in, whereabouts
+    from silkline.sinks.source import sources_in
 
     store = one_store(job, frontier, config)
     known = sources_in(positions_in(store.url, store.job))
     own = store_file(store.url)
     reserved = [path for path in (*(source.path for source in known), own and str(own)) if path]
-    target = Target(output, replace=replace, reserved=reserved)
-    taken = chosen(known, source or ())
-    found, missing = located(taken, parts or (), partial=partial)
+    target = Target(output, replace=replace, excel=excel, reserved=reserved)
+    found, missing = _sources(known, source or (), parts or (), partial)
+    exported = export(found, target)
+    echo(_summary(store.job, output, exported, found, missing) if as_json else _line(output, exported, found))
+    return 0
+
+
+def _sources(
+    known: Sequence[Source], wanted: Sequence[str], folders: Sequence[str], partial: bool
+) -> tuple[Sequence[Committed], Sequence[Source]]:
+    """What is read, and what is missing here; with warnings of what is left out."""
+    from silkline.cli.show import warn
+    from silkline.observe import figures
+    from silkline.sinks.source import chosen, left_out, located, whereabouts
+
+    taken = chosen(known, wanted)
+    found, missing = located(taken, folders, partial=partial)
     if missing:
         warn([f"{whereabouts(missing)}, and left out"])
     if others := left_out(known, taken):
         names = ", ".join(sorted({one.output for one in others})[:3])
         warn([f"{figures.count(len(others))} more files of workers that wrote other outputs: {names}"])
-    exported = export(found, target)
-    if as_json:
-        summary = {
-            "job": store.job,
+    return found, missing
+
+
+def _summary(
+    job: str, output: str, exported: Exported, found: Sequence[Committed], missing: Sequence[Source]
+) -> bytes:
+    return msgspec.json.encode(
+        {
+            "job": job,
             "output": output,
             "rows": exported.rows,
             "parts": len(found),
             "bytes": exported.bytes,
             "missing": [one.path for one in missing],
         }
-        echo(msgspec.json.encode(summary))
-    else:
-        plural = "" if len(found) == 1 else "s"
-        rows, size = figures.count(exported.rows), figures.size(exported.bytes)
-        echo(f"{output}: {rows} rows of {len(found)} file{plural}, {size}")
-    return 0
+    )
+
+
+def _line(output: str, exported: Exported, found: Sequence[Committed]) -> str:
+    from silkline.observe import figures
+
+    plural = "" if len(found) == 1 else "s"
+    rows, size = figures.count(exported.rows), figures.size(exported.bytes)
+    return f"{output}: {rows} rows of {len(found)} file{plural}, {size}"

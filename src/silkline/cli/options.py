@@ -54,6 +54,7 @@ SETTINGS: dict[str, Any] = {
         ".silkline/JOB.db",
     ),
     "no_create": _flag(JOB, "no-create", "Create no tables and columns in databases."),
+    "excel": _flag(JOB, "excel", "Write CSV for spreadsheets: a byte order mark, and no text that is run."),
     "fresh": _flag(JOB, "fresh", "Forget what the job did and its outputs, and start over."),
     "keep_alive": _flag(JOB, "keep-alive", "Wait for more work when the job is complete."),
     "partitions": _text(JOB, "N", "Parts that the hosts are spread over, for several servers.", "1"),

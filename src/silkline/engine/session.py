@@ -232,9 +232,9 @@ def outputs_of(plan: Plan, worker: str | None = None) -> list[Sink]:
     settings = plan.settings
     own = (store_file(settings.frontier_url), settings.log_file)
     reserved = [str(path) for path in own if path is not None]
-    files = sinks_for(settings.outputs, columns=plan.columns, reserved=reserved)
+    files = sinks_for(settings.outputs, columns=plan.columns, excel=settings.excel, reserved=reserved)
     if worker is not None and on_server(settings.frontier_url):
-        files = part_sinks(settings.outputs, worker, columns=plan.columns)
+        files = part_sinks(settings.outputs, worker, columns=plan.columns, excel=settings.excel)
     return [*files, *(cast(Sink, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
 
 

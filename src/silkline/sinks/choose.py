@@ -21,18 +21,18 @@ from silkline.sinks.sqlite import SqliteSink, holds_only_items
 
 Columns = Sequence[str] | None
 
-KINDS: dict[str, Callable[[str, Columns], Sink]] = {
-    ".jsonl": lambda path, columns: JsonLinesSink(path),
-    ".ndjson": lambda path, columns: JsonLinesSink(path),
-    ".jsonl.gz": lambda path, columns: PackedLinesSink(path, Gzip()),
-    ".ndjson.gz": lambda path, columns: PackedLinesSink(path, Gzip()),
-    ".jsonl.zst": lambda path, columns: PackedLinesSink(path, Zstd()),
-    ".ndjson.zst": lambda path, columns: PackedLinesSink(path, Zstd()),
-    ".csv": lambda path, columns: CsvSink(path, columns),
-    ".tsv": lambda path, columns: CsvSink(path, columns, delimiter="\t"),
-    ".db": lambda path, columns: SqliteSink(path),
-    ".sqlite": lambda path, columns: SqliteSink(path),
-    ".sqlite3": lambda path, columns: SqliteSink(path),
+KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
+    ".jsonl": lambda path, *_: JsonLinesSink(path),
+    ".ndjson": lambda path, *_: JsonLinesSink(path),
+    ".jsonl.gz": lambda path, *_: PackedLinesSink(path, Gzip()),
+    ".ndjson.gz": lambda path, *_: PackedLinesSink(path, Gzip()),
+    ".jsonl.zst": lambda path, *_: PackedLinesSink(path, Zstd()),
+    ".ndjson.zst": lambda path, *_: PackedLinesSink(path, Zstd()),
+    ".csv": lambda path, columns, excel: CsvSink(path, columns, excel=excel),
+    ".tsv": lambda path, columns, excel: CsvSink(path, columns, delimiter="\t", excel=excel),
+    ".db": lambda path, *_: SqliteSink(path),
+    ".sqlite": lambda path, *_: SqliteSink(path),
+    ".sqlite3": lambda path, *_: SqliteSink(path),
 }
 
 
@@ -41,8 +41,10 @@ SCHEMES: dict[str, tuple[str, str, str]] = {}
 made as `kind(output, create=...)`."""
 
 
-def sink_for(path: str, *, columns: Columns = None) -> Sink:
-    """The sink for a file, by its ending. `columns`: which fields come first, where the format has columns.
+def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink:
+    """The sink for a file, by its ending.
+
+    columns: which fields come first, where the format has columns. excel: CSV and TSV for spreadsheets.
 
     Raises ConfigError for an ending that no format has.
     """
@@ -52,11 +54,11 @@ def sink_for(path: str, *, columns: Columns = None) -> Sink:
         raise ConfigError(f"output {path!r}: only JSON lines can be compressed (.jsonl.gz, .jsonl.zst)")
     if make is None:
         raise ConfigError(f"output {path!r}: its ending names no format; known are {', '.join(KINDS)}")
-    return make(path, columns)
+    return make(path, columns, excel)
 
 
 def sinks_for(
-    paths: Iterable[str], *, columns: Columns = None, reserved: Iterable[str] = ()
+    paths: Iterable[str], *, columns: Columns = None, excel: bool = False, reserved: Iterable[str] = ()
 ) -> tuple[Sink, ...]:
     """The sinks for several files; outputs that are URLs are passed over.
 
@@ -67,7 +69,7 @@ def sinks_for(
     used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
     sinks = []
     for path in files_in(paths):
-        sinks.append(sink_for(path, columns=columns))
+        sinks.append(sink_for(path, columns=columns, excel=excel))
         wrong = used.setdefault(os.path.realpath(path), "")
         if wrong:
             raise ConfigError(f"output {path!r} {wrong}: choose another name")

@@ -66,7 +66,7 @@ def committed(path: str, position: str, items: int | None = None) -> Committed:
     if isinstance(sink, PackedLinesSink):
         return CommittedPackedLines(path, position, items, sink)
     if isinstance(sink, CsvSink):
-        return CommittedRecords(path, position, items, sink)
+        return CommittedRecords(path, position, items)
     assert isinstance(sink, SqliteSink)
     return CommittedTable(path, position)
 
@@ -122,10 +122,12 @@ class CommittedPackedLines(JsonLines):
 class CommittedRecords:
     """Of a CSV or TSV file: all values are text, an empty cell is None, and every row has all columns."""
 
-    def __init__(self, path: str, position: str, items: int | None, sink: CsvSink) -> None:
+    def __init__(self, path: str, position: str, items: int | None) -> None:
         self.path = path
         self._mark = msgspec.json.decode(position, type=CsvMark)
         self._items = items
+        sink = sink_for(path, excel=self._mark.excel)
+        assert isinstance(sink, CsvSink)
         self._sink = sink
 
     @property
@@ -143,7 +145,7 @@ class CommittedRecords:
             at = self._sink.rewritten(file, self._mark) or self._mark.at
             text = (line.decode() for line in lines_until(file, at, self.path))
             try:
-                records = csv.reader(text, delimiter=self._sink.delimiter)
+                records = csv.reader(text, delimiter=self._sink.dialect.delimiter)
                 next(records)
                 yield from counted(map(self._row, records), self._items, self.path)
             except (csv.Error, UnicodeDecodeError, msgspec.MsgspecError) as error:
@@ -151,7 +153,8 @@ class CommittedRecords:
 
     def _row(self, cells: list[str]) -> Row:
         record: dict[str, Any] = dict.fromkeys(self.columns)
-        record |= {name: cell or None for name, cell in zip(self.columns, cells, strict=False)}
+        value = self._sink.dialect.value
+        record |= {name: value(cell) for name, cell in zip(self.columns, cells, strict=False)}
         if len(cells) > MAX_COLUMNS and cells[MAX_COLUMNS]:
             record |= _record(cells[MAX_COLUMNS])
         return Row(record, sum(map(len, cells)))

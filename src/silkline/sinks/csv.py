@@ -1,13 +1,8 @@
-"""CSV (RFC 4180) and TSV: UTF-8 without a byte order mark, one header line, "\\n" after each record.
-
-RFC 4180 asks for CRLF; every reader takes "\\n" as well, and so do the line tools of a Unix system. A cell
-is quoted only if it holds the delimiter, a quote or a line break.
-"""
+"""CSV (RFC 4180) and TSV: UTF-8, one header line, "\\n" after each record; see `dialect.py` for the cells."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -15,6 +10,7 @@ import msgspec
 
 from silkline.errors import ItemError, SinkError
 from silkline.outcome import Item
+from silkline.sinks.dialect import Dialect
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.outputfile import (
     Mark,
@@ -27,7 +23,6 @@ from silkline.sinks.outputfile import (
     sync_directory,
     told,
 )
-from silkline.sinks.record import json_of
 
 MAX_COLUMNS = 1_000
 MORE = "_more"
@@ -44,12 +39,14 @@ class CsvMark(Mark, frozen=True):
     header: how many of them the header line on disk has.
     records: without the header.
     padding: delimiters that are missing in the records with fewer cells than columns.
+    excel: the dialect, which cannot change within a file.
     """
 
     columns: tuple[str, ...] = ()
     header: int = 0
     records: int = 0
     padding: int = 0
+    excel: bool = False
 
     @property
     def ragged(self) -> bool:
@@ -64,24 +61,33 @@ class CsvSink:
     rewrites the file, once, so that the header names it and every record has as many cells. A crawl that was
     interrupted in between leaves records longer than the header; resuming it mends that at its end.
 
-    None is an empty cell, as is NaN; true and false are written so, nested values as JSON. Once there are
-    1,000 columns, further fields share one named `_more`, as JSON.
+    Once there are 1,000 columns, further fields share one named `_more`, as JSON. excel: for spreadsheets.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, delimiter: str = ","
+        self,
+        path: str | os.PathLike[str],
+        columns: Sequence[str] | None = None,
+        *,
+        delimiter: str = ",",
+        excel: bool = False,
     ) -> None:
         self.name = name_of(path)
+        self.dialect = Dialect(delimiter, excel=excel)
         self._columns = tuple(columns or ())
-        self.delimiter = delimiter
-        self._delimiter = delimiter.encode()
-        self._special = re.compile(f'["\r\n{delimiter}]').search
         self._file = OutputFile(path)
         self._found: tuple[str | None, CsvMark] | None = None
 
     def open(self, position: str | None) -> None:
         with starting():
-            self._found = (position, self._resumed(position))
+            mark = self._resumed(position)
+            if mark.excel != self.dialect.excel and mark.at:
+                begun, now = ("with", "without") if mark.excel else ("without", "with")
+                raise SinkError(
+                    f"{self._file.shown} was begun {begun} --excel and cannot go on {now} it: "
+                    f"run the command {begun} it, or start over with --fresh"
+                )
+            self._found = (position, msgspec.structs.replace(mark, excel=self.dialect.excel))
             if not os.access(os.path.dirname(self._file.path), os.W_OK):
                 raise SinkError(
                     f"cannot create files beside {self._file.shown}, which a CSV output needs when new "
@@ -90,7 +96,7 @@ class CsvSink:
 
     def encode(self, item: Mapping[str, Any]) -> Cells:
         try:
-            return tuple(item), tuple([self._cell(value) for value in item.values()]), item
+            return tuple(item), tuple([self.dialect.cell(value) for value in item.values()]), item
         except UnicodeEncodeError as error:
             raise ItemError(f"text with a lone surrogate cannot be written as UTF-8: {error}") from error
 
@@ -122,7 +128,7 @@ class CsvSink:
 
     def _resumed(self, position: str | None) -> CsvMark:
         if position is None:
-            return self._file.create(CsvMark(columns=self._columns))
+            return self._file.create(CsvMark(columns=self._columns, excel=self.dialect.excel))
         return self._file.resume(self._after_rewrite(_mark_at(position)))
 
     def _mark(self, position: str | None) -> CsvMark:
@@ -151,8 +157,7 @@ class CsvSink:
         return self._rewritten_size(mark)
 
     def _rewritten_size(self, mark: CsvMark) -> int:
-        old = self._line(self._names(mark.columns[: mark.header]))
-        return mark.at - len(old) + len(self._header(mark)) + mark.padding * len(self._delimiter)
+        return mark.at - len(self._old_header(mark)) + len(self._header(mark)) + mark.padding
 
     def _rewrite(self, mark: CsvMark) -> CsvMark:
         self._file.cut(mark)
@@ -178,9 +183,9 @@ class CsvSink:
     def _write_rectangular(self, mark: CsvMark, path: str, fresh: str) -> int:
         with open(path, "rb") as old, open(fresh, "xb") as new:
             os.fchmod(new.fileno(), os.fstat(old.fileno()).st_mode & 0o7777)
-            old.seek(len(self._line(self._names(mark.columns[: mark.header]))))
+            old.seek(len(self._old_header(mark)))
             new.write(self._header(mark))
-            new.writelines(widened(old, len(mark.columns), self._delimiter))
+            new.writelines(widened(old, len(mark.columns), self.dialect.delimiter.encode()))
             new.flush()
             sync(new.fileno())
             return new.tell()
@@ -194,34 +199,17 @@ class CsvSink:
                 given = dict(zip(fields, cells, strict=True))
                 if not known.issuperset(fields):
                     rest = {field: item[field] for field in fields if field not in known or field == MORE}
-                    given[MORE] = self._cell(rest)
+                    given[MORE] = self.dialect.cell(rest)
                 cells = tuple([given.get(column, b"") for column in columns])
-            lines.append(self._line(cells))
+            lines.append(self.dialect.line(cells))
         return b"".join(lines)
 
     def _header(self, mark: CsvMark) -> bytes:
-        return self._line(self._names(mark.columns))
+        return self.dialect.header(mark.columns)
 
-    def _names(self, columns: Sequence[str]) -> list[bytes]:
-        return [self._cell(column) for column in columns]
-
-    def _line(self, cells: Sequence[bytes]) -> bytes:
-        """A record with nothing in it is one pair of quotes: readers skip an empty line."""
-        return (self._delimiter.join(cells) or b'""') + b"\n"
-
-    def _cell(self, value: object) -> bytes:
-        if isinstance(value, str):
-            if self._special(value):
-                value = '"' + value.replace('"', '""') + '"'
-            return value.encode()
-        if value is None:
-            return b""
-        text = json_of(value)
-        if text == b"null":
-            return b""
-        if isinstance(value, (dict, list, tuple)):
-            return self._cell(text.decode())
-        return text
+    def _old_header(self, mark: CsvMark) -> bytes:
+        """What is on disk before a rewriting."""
+        return self.dialect.header(mark.columns[: mark.header])
 
 
 def temporary(path: str) -> str:

@@ -35,13 +35,17 @@ class Exported(msgspec.Struct, frozen=True):
 class Target:
     """The file to be written.
 
-    replace: it may be there, and is replaced. reserved: files that it must not be.
+    replace: it may be there, and is replaced. excel: CSV for spreadsheets. reserved: files that it must not
+    be.
 
     Raises ConfigError for an ending that no format has, and where something is that may not be replaced.
     """
 
-    def __init__(self, path: str, *, replace: bool = False, reserved: Iterable[str] = ()) -> None:
+    def __init__(
+        self, path: str, *, replace: bool = False, excel: bool = False, reserved: Iterable[str] = ()
+    ) -> None:
         self.shown = path
+        self.excel = excel
         self.path = os.path.realpath(path)
         sink = sink_for(path)
         self.frames = sink.frames if isinstance(sink, PackedLinesSink) else None
@@ -86,7 +90,7 @@ def export(sources: Sequence[Committed], target: Target) -> Exported:
     Raises SinkError where a source is not what was committed, or the target cannot be written.
     """
     with target.replaced() as fresh:
-        rows = _lines(sources, target, fresh) if target.is_json_lines else _converted(sources, fresh)
+        rows = _lines(sources, target, fresh) if target.is_json_lines else _converted(sources, target, fresh)
     return Exported(rows, os.path.getsize(target.path))
 
 
@@ -110,9 +114,9 @@ def lines_of(source: Committed) -> Iterator[bytes]:
     return (json_of(row.record) + b"\n" for row in source.rows())
 
 
-def _converted(sources: Sequence[Committed], fresh: str) -> int:
+def _converted(sources: Sequence[Committed], target: Target, fresh: str) -> int:
     """As a crawl writes the format. Where a source does not say whose page a row is, a number stands in."""
-    sink = sink_for(fresh, columns=columns_of(sources))
+    sink = sink_for(fresh, columns=columns_of(sources), excel=target.excel)
     sink.open(None)
     try:
         number, position = 0, sink.write((), None)

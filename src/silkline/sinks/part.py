@@ -89,10 +89,12 @@ class PartSink:
         self._begun = True
 
 
-def part_sinks(outputs: Iterable[str], worker: str, *, columns: Columns = None) -> tuple[Sink, ...]:
+def part_sinks(
+    outputs: Iterable[str], worker: str, *, columns: Columns = None, excel: bool = False
+) -> tuple[Sink, ...]:
     """The sinks of one worker. Raises ConfigError for an ending that no format has."""
     return tuple(
-        PartSink(sink_for(part_path(output, worker), columns=columns), output, worker)
+        PartSink(sink_for(part_path(output, worker), columns=columns, excel=excel), output, worker)
         for output in files_in(outputs)
     )
 
