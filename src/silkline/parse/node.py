@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TypeVar, overload
 
-from turbohtml import Document, Element, PlainText, Text
+from turbohtml import Document, Element
 
+from silkline.parse.excerpt import excerpt, markdown_of
 from silkline.parse.selector import Selector, compile_css, compile_selector
+from silkline.parse.tables import Table, tables_of
+from silkline.parse.text import text_of
 
 T = TypeVar("T")
 
@@ -15,7 +18,6 @@ LINK_ATTRIBUTES = frozenset({"href", "src"})
 """Attributes whose values come out as absolute URLs."""
 
 _ITSELF = Selector("")
-_AS_READ = PlainText(layout="strict", bullet="", table_cell_separator=" ")
 
 
 class Queries(ABC):
@@ -107,6 +109,27 @@ class Queries(ABC):
             return self._first(Selector("", "attr", css_or_name.lower()), default)
         return self._first(Selector(compile_css(css_or_name).css, "attr", name.lower()), default)
 
+    @overload
+    def markdown(self, css: str | None = None) -> str | None: ...
+    @overload
+    def markdown(self, css: str | None = None, *, default: T) -> str | T: ...
+    def markdown(self, css: str | None = None, *, default: object = None) -> object:
+        """The first match, or all of this, as GitHub-flavoured Markdown: links absolute, without scripts,
+        forms and the like. For the main text alone see `Page.article`."""
+        element = self._scope.select_one(compile_css(css).css) if css else self._element
+        return default if element is None else markdown_of(excerpt(element, self.absolute))
+
+    def tables(self, css: str | None = None) -> list[Table]:
+        """The tables here, those in tables too, as rows of text and as records; see `parse/tables.py`.
+
+        css: only those that it matches, or that are in what it matches.
+        """
+        inside = compile_css(css).css if css else ""
+        found = self._scope.select(f":is({inside}):is(table), :is({inside}) table" if inside else "table")
+        if not inside and isinstance(self._scope, Element) and self._scope.tag == "table":
+            found.insert(0, self._scope)
+        return tables_of(table for table in found if table.closest("template") is None)
+
     def _first(self, selector: Selector, default: object) -> object:
         element = self._scope.select_one(selector.css) if selector.css else self._element
         value = None if element is None else self._value(element, selector)
@@ -161,10 +184,3 @@ class Node(Queries):
 
     def __repr__(self) -> str:
         return f"<Node {self.tag} {self.text(default='')[:60]!r}>"
-
-
-def text_of(element: Element) -> str:
-    """The text of an element as Queries has it."""
-    children = len(element)
-    bare = children == 0 or (children == 1 and type(element[0]) is Text)
-    return " ".join((element.text if bare else element.to_text(_AS_READ)).split())

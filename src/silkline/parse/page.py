@@ -13,6 +13,7 @@ from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
 from silkline.files import move, placed, write_whole
+from silkline.parse.article import Article, article_of
 from silkline.parse.charset import (
     Charset,
     Source,
@@ -26,10 +27,12 @@ from silkline.parse.charset import (
 from silkline.parse.content import Kind, MediaType, is_json, kind_of, looks_binary, media_type
 from silkline.parse.form import URLENCODED, Submission, with_query
 from silkline.parse.links import LinkKind, links_in, links_of_kinds, own_links
-from silkline.parse.node import Node, Queries, text_of
+from silkline.parse.node import Node, Queries
 from silkline.parse.query import in_encoding
 from silkline.parse.robots_meta import RobotsMeta, asked_of_robots, nofollow_hrefs
 from silkline.parse.selector import compile_css, compile_selector
+from silkline.parse.structured import StructuredData, structured_data
+from silkline.parse.text import text_of
 from silkline.parse.xml import parse_xml
 from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
@@ -205,6 +208,16 @@ class Page(Queries):
             if link.closest("template") is None:
                 return self.absolute(link.attr("href") or "")
         return None
+
+    def structured(self) -> StructuredData:
+        """What the page says of itself for machines: `.json_ld`, `.microdata`, `.opengraph`, and things by
+        their type, `.first("Product")`. What is broken or over a limit is left out; `.notes` say so."""
+        return structured_data(self.document, self.absolute)
+
+    def article(self) -> Article:
+        """The main text, without navigation, comments and the like: `.title`, `.byline`, `.published`,
+        `.text`, `.html`, `.markdown`. A guess, but for what the page states; see `parse/article.py`."""
+        return article_of(self.document, self.structured(), self.absolute)
 
     def save(self, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Path:
         """Put the body into a file, whole or not at all, and return its absolute path.
