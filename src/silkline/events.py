@@ -29,6 +29,7 @@ class Kept(msgspec.Struct, frozen=True):
     """A group of outcomes was committed: `pages` done, `items` delivered, `links` newly added.
 
     duplicates: of the pages, those that another request has, too. refused: links beyond max_pages_per_host.
+    dead_items: those that could not be delivered.
     """
 
     pages: int
@@ -39,6 +40,7 @@ class Kept(msgspec.Struct, frozen=True):
     stale: int
     duplicates: int = 0
     refused: Refused = NONE_REFUSED
+    dead_items: int = 0
 
 
 class Seeded(msgspec.Struct, frozen=True):

@@ -77,7 +77,8 @@ class DeadItem(msgspec.Struct, frozen=True):
 
     cause: "item" (no output can hold it, or a field is of the wrong type), "step" (a pipeline step raised),
     "refused" (a database would not take the row). error: why, in one line. record: the item as JSON text,
-    as far as it can be said. sink: the output that refused it, "" for all of them. at: Unix seconds.
+    as far as it can be said. sink: the output that refused it, "" for all of them. at: Unix seconds, set by
+    the commit. Of a page none of these is twice: fingerprint, index, sink.
     """
 
     fingerprint: int
@@ -142,7 +143,7 @@ class Outcome(msgspec.Struct, frozen=True):
     block_host: float = 0.0
     """Seconds for which nobody may be handed a request of this host (Retry-After); 0 for none."""
     dead_items: tuple[DeadItem, ...] = ()
-    """Items that could not be delivered: kept with the commit, apart from those that count."""
+    """Items that could not be delivered: kept with the commit where the verdict is Done."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -168,8 +169,8 @@ class Added(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The outcomes that counted, duplicates (see Outcome.aliases) without items; the tokens of those that
-    came too late."""
+    """The outcomes that counted, duplicates (see Outcome.aliases) without items and dead items; the tokens of
+    those that came too late."""
 
     accepted: tuple[Outcome, ...] = ()
     stale: tuple[int, ...] = ()

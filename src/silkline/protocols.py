@@ -11,6 +11,7 @@ from silkline.outcome import (
     Added,
     Batch,
     Committed,
+    DeadItem,
     DeadLetter,
     Heartbeat,
     HostPace,
@@ -116,6 +117,30 @@ class Frontier(Protocol):
         self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
     ) -> int:
         """Forget dead letters; their URLs stay seen, and count as done. Returns how many."""
+
+    async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """The outcomes, and those without items whose page another request is known to have, too (see
+        Outcome.aliases): what `commit` would drop, as far as it can be told before. Changes nothing."""
+
+    async def dead_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        """Newest first, those of one page in their order. A page that has some is done."""
+
+    async def dead_item_causes(self) -> Mapping[str, int]:
+        """How many dead items each cause has."""
+
+    async def resend_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """The pages of dead items are waiting again, in their old place and past the dedup, for these items
+        (see Request.redo); all the dead items of these pages are forgotten. At most `limit` pages; returns
+        how many."""
+
+    async def drop_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Forget dead items. Returns how many."""
 
     async def explain(self, url: str) -> Whereabouts: ...
 

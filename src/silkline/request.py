@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     proxy: URL of the proxy to go through (http, https, socks5, socks5h), "region:TAG" for one of the
         crawl's with that tag, "" for none at all, None where the crawl's settings decide.
     session: name of the cookies and identity to use; None for the crawl's usual one.
+    redo: of a page that was done and is visited again for its dead items, these, as (index, output or "" for
+        all of them): files get no others of its items again. Set by the frontier.
     """
 
     url: str
@@ -49,6 +51,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     save_to: str | None = None
     proxy: str | None = None
     session: str | None = None
+    redo: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:

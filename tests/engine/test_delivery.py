@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from silkline import Crawler, OwnSink, Page
 from silkline.engine import delivery as module
+from silkline.engine.commit import before_rivals
 from silkline.engine.delivery import Delivery
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.events import Event, Trouble
-from silkline.outcome import Alias, Batch, Committed, Done, Item, Lease, Outcome
+from silkline.outcome import Alias, Batch, Committed, Dead, Done, Item, Lease, Outcome, RetryLater
 from silkline.request import Request
 from silkline.testing import MockFetcher
 
@@ -125,6 +127,39 @@ async def test_rows_of_a_page_that_another_request_has_too_are_taken_back() -> N
     assert [row["n"] for row in table.rows.values()] == [10]
 
 
+async def test_rows_stay_until_a_page_that_is_visited_for_its_dead_items_is_done_again() -> None:
+    table = Table()
+    delivery = Delivery([table], lambda event: None)
+    first = outcome(1, 10, 11)
+    await delivery.write([first])
+    request = msgspec.structs.replace(first.lease.request, redo=((2, "table"),), retry_count=1)
+    lease = msgspec.structs.replace(first.lease, request=request)
+    for verdict in (RetryLater(1.0, "timeout", ""), Dead("http_404", "")):
+        await delivery.write([Outcome(lease, verdict)])
+        assert [row["n"] for row in table.rows.values()] == [10, 11]
+    await delivery.write([msgspec.structs.replace(outcome(1, 12), lease=lease)])
+    assert [row["n"] for row in table.rows.values()] == [12]
+
+
+async def test_a_page_without_items_any_more_leaves_no_row_of_an_earlier_visit() -> None:
+    table = Table()
+    delivery = Delivery([table], lambda event: None)
+    await delivery.write([outcome(1, 10)])
+    await delivery.write([outcome(1, deliveries=2)])
+    assert table.rows == {}
+
+
+def test_pages_that_may_be_one_are_not_delivered_at_once() -> None:
+    one, other = (Alias("h", 7),), (Alias("h", 8),)
+    a, b, c, d = (
+        msgspec.structs.replace(outcome(n, *numbers), aliases=aliases)
+        for n, (numbers, aliases) in enumerate([((1,), one), ((), one), ((2,), other), ((3,), one)])
+    )
+    assert before_rivals([a, b, c, d]) == [a, b, c]
+    assert before_rivals([d, c]) == [d, c]
+    assert before_rivals([]) == []
+
+
 async def test_of_two_items_with_one_key_the_later_counts() -> None:
     table = Table()
     items = tuple(Item(1, n, {"table": {"n": n}}, key="sku-1") for n in range(3))
@@ -188,6 +223,42 @@ def test_a_sink_that_fails_for_good_ends_the_crawl_and_nothing_is_committed(tmp_
     table = Table()
     report, _ = crawled(tmp_path, table, 10)
     assert len(table.rows) == report.items == 10
+
+
+@pytest.mark.parametrize("frontier", ["sqlite", "memory"])
+def test_what_another_page_has_too_is_never_written(tmp_path: Path, frontier: str) -> None:
+    class Noting(Table):
+        async def write(self, items: Sequence[Item]) -> None:
+            await super().write(items)
+            written.extend(self.row(item)["n"] for item in items)
+
+    written: list[int] = []
+    table = Noting(batch=Batch(count=50, seconds=0.05))
+    home = "".join(f'<a href="/{n}"></a>' for n in range(60))
+    moved = {
+        f"https://shop.example/{n}": (302, {"Location": f"/login/{n % 3}"}, "<title>moved</title>")
+        for n in range(60)
+    }
+    logins = {f"https://shop.example/login/{n}": f"<title>{n}</title>" for n in range(3)}
+    crawler = Crawler(
+        "job",
+        fetcher=MockFetcher({"https://shop.example/": home, **moved, **logins}),
+        frontier="memory:" if frontier == "memory" else f"sqlite:///{tmp_path}/job.db",
+        sinks=[table],
+        quiet=True,
+        per_host=64,
+        robots=False,
+        adaptive=False,
+    )
+
+    @crawler.handler
+    def page(page: Page) -> Any:
+        yield {"n": int(page.title)} if page.title else None
+        yield page.follow("a")
+
+    report = crawler.run("https://shop.example/")
+    assert sorted(written) == [0, 1, 2]
+    assert (report.items, report.duplicates) == (3, 57)
 
 
 def test_two_outputs_of_one_name_are_refused(tmp_path: Path) -> None:

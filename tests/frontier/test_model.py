@@ -25,6 +25,7 @@ from silkline.keys import KeyRules
 from silkline.outcome import (
     Alias,
     Dead,
+    DeadItem,
     Done,
     Heartbeat,
     HostPace,
@@ -47,6 +48,7 @@ CAUSES = ["timeout", "http_404", "crash"]
 
 hosts = st.sampled_from([host_of(f"http://{host}/") for host in HOSTS])
 maybe_host = st.none() | hosts
+maybe_item_cause = st.none() | st.sampled_from(["item", "step", "refused"])
 maybe_cause = st.none() | st.sampled_from(CAUSES)
 quarters = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 10.0])
 requests = st.lists(
@@ -64,6 +66,19 @@ aliases = st.lists(
         lambda url: Alias(host_of(url), KeyRules(["default"]).fingerprint(url))
     ),
     max_size=2,
+)
+dead_items = st.lists(
+    st.builds(
+        DeadItem,
+        st.just(0),
+        st.integers(0, 3),
+        st.just("http://a/"),
+        st.sampled_from(["item", "step", "refused"]),
+        st.text(max_size=3),
+        st.just("{}"),
+        st.sampled_from(["", "", "out.db"]),
+    ),
+    max_size=3,
 )
 verdicts: st.SearchStrategy[Verdict] = st.one_of(
     st.just(Done()),
@@ -152,10 +167,12 @@ class Comparison(RuleBasedStateMachine):
                 items=(Item(lease.fingerprint, 0, {}),),
                 links=tuple(data.draw(requests)),
                 aliases=tuple(data.draw(aliases)),
+                dead_items=tuple(data.draw(dead_items)),
                 block_host=data.draw(st.sampled_from([0.0, 0.0, 0.0, 2.0])),
             )
             for lease in self._some(data)
         ]
+        self.both(lambda f: f.distinct(outcomes))
         deliver = None if delivery == "none" else _Delivery(delivery == "broken")
         self.both(lambda f: f.commit(outcomes, deliver))
 
@@ -202,6 +219,18 @@ class Comparison(RuleBasedStateMachine):
     def list_dead(self, cause: str | None, host: str | None, limit: int) -> None:
         self.both(lambda f: f.dead_letters(cause=cause, host=host, limit=limit))
 
+    @rule(cause=maybe_item_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
+    def resend_items(self, cause: str | None, host: str | None, limit: int | None) -> None:
+        self.both(lambda f: f.resend_items(cause=cause, host=host, limit=limit))
+
+    @rule(cause=maybe_item_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
+    def drop_items(self, cause: str | None, host: str | None, limit: int | None) -> None:
+        self.both(lambda f: f.drop_items(cause=cause, host=host, limit=limit))
+
+    @rule(cause=maybe_item_cause, host=maybe_host, limit=st.integers(0, 5))
+    def list_dead_items(self, cause: str | None, host: str | None, limit: int) -> None:
+        self.both(lambda f: f.dead_items(cause=cause, host=host, limit=limit))
+
     @rule(url=st.sampled_from(URLS))
     def explain(self, url: str) -> None:
         self.both(lambda f: f.explain(url))
@@ -234,6 +263,8 @@ class Comparison(RuleBasedStateMachine):
         self.both(lambda f: f.stats())
         self.both(lambda f: f.dead_causes())
         self.both(lambda f: f.dead_letters())
+        self.both(lambda f: f.dead_item_causes())
+        self.both(lambda f: f.dead_items())
         self.both(lambda f: f.positions())
         self.both(lambda f: f.recall())
         self.both(lambda f: overview_of(f))
@@ -283,7 +314,7 @@ async def _answer(verb: Callable[[Frontier], Awaitable[Any]], frontier: Frontier
 def _nameless(answer: Any) -> Any:
     plain = msgspec.to_builtins(answer, builtin_types=(bytes,)) if isinstance(answer, list) else None
     if plain and isinstance(plain[0], dict):
-        return [{**letter, "worker": bool(letter["worker"])} for letter in plain]
+        return [{**letter, "worker": bool(letter.get("worker"))} for letter in plain]
     if hasattr(answer, "place"):
         return answer.place, re.sub(r"by worker \S+", "by a worker", answer.detail)
     return answer

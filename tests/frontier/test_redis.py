@@ -21,7 +21,7 @@ from silkline.frontier import redis as redis_frontier
 from silkline.frontier import redis_link
 from silkline.frontier.redis import RedisFrontier
 from silkline.frontier.redis_lookup import exists, options_in, outputs_in, remove
-from silkline.outcome import Alias, Done, Heartbeat, Item, Lease, Outcome, RetryLater, Stats
+from silkline.outcome import Alias, DeadItem, Done, Heartbeat, Item, Lease, Outcome, RetryLater, Stats
 from silkline.protocols import Positions
 from silkline.request import Request
 from tests import servers
@@ -725,7 +725,9 @@ class TestLookup:
         async with opened(job, partitions=2, per_host=3, delay=0.5) as frontier:
             await frontier.add(pages("a", 5) + pages("b", 5) + pages("c", 5))
             leases: tuple[Lease, ...] = (await frontier.lease(3)).leases
-            await frontier.commit(dead(*leases), Counting())
+            done_in_part = Outcome(leases[0], Done(), dead_items=(DeadItem(0, 0, "", "item", "", "{}"),))
+            await frontier.commit([done_in_part, *dead(*leases[1:])], Counting())
+            assert len(await frontier.dead_items()) == 1
         assert exists(url, job)
         assert outputs_in(url, job) == {"out"}
         options = options_in(url, job)

@@ -122,7 +122,11 @@ class Committer:
             return [self._pending[:AT_ONCE]]
         assert self._batch is not None
         self._items = self._bytes = 0
-        outcomes = await self._delivery.write(self._pending[: max(AT_ONCE, self._batch.count)])
+        outcomes: Sequence[Outcome] = self._pending[: max(AT_ONCE, self._batch.count)]
+        if any(outcome.aliases and outcome.items for outcome in outcomes):
+            # What the commit would drop is not to be written first: a kill in between would leave it there.
+            outcomes = before_rivals(await self._frontier.distinct(outcomes))
+        outcomes = await self._delivery.write(outcomes)
         return [outcomes[at : at + AT_ONCE] for at in range(0, len(outcomes), AT_ONCE)]
 
     def _settle(self, group: Sequence[Outcome], committed: Committed) -> None:
@@ -138,17 +142,40 @@ class Committer:
         self._wake_leaser()
 
 
+def before_rivals(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """As many of the first ones as have items of different pages for sure: which of two that may be the same
+    has them, the commit of the earlier one decides."""
+    claimed: set[int] = set()
+    for place, outcome in enumerate(outcomes):
+        mine = {alias.fingerprint for alias in outcome.aliases}
+        if outcome.items and not mine.isdisjoint(claimed):
+            return outcomes[:place]
+        claimed |= mine
+    return outcomes
+
+
 def kept(committed: Committed) -> Kept:
     """The counts of one commit."""
-    pages = retried = dead = items = 0
+    pages = retried = dead = items = dead_items = 0
     for outcome in committed.accepted:
         match outcome.verdict:
             case Done():
                 pages += 1
+                dead_items += len(outcome.dead_items)
             case RetryLater():
                 retried += 1
             case Dead():
                 dead += 1
         items += len(outcome.items)
     stale = len(committed.stale)
-    return Kept(pages, retried, dead, items, committed.added, stale, committed.duplicates, committed.refused)
+    return Kept(
+        pages,
+        retried,
+        dead,
+        items,
+        committed.added,
+        stale,
+        committed.duplicates,
+        committed.refused,
+        dead_items,
+    )

@@ -12,7 +12,7 @@ import msgspec
 
 from silkline.errors import ItemError, RowsRefused, SinkAwayError
 from silkline.events import Trouble
-from silkline.outcome import Batch, Committed, DeadItem, Item, Outcome
+from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
 from silkline.sinks.record import json_of
 
@@ -68,7 +68,7 @@ class Delivery:
 
         Raises SinkError; then nothing may be committed.
         """
-        if not any(outcome.items for outcome in outcomes):
+        if not any(outcome.items or supersedes(outcome) for outcome in outcomes):
             return outcomes
         refused: dict[int, list[DeadItem]] = {}
         async with asyncio.TaskGroup() as tasks:
@@ -103,7 +103,7 @@ class Delivery:
         latest: dict[str, Item] = {}
         again: dict[int, int] = {}
         for outcome in outcomes:
-            if outcome.lease.deliveries > 1 or outcome.lease.request.retry_count:
+            if supersedes(outcome):
                 again[outcome.lease.fingerprint] = len(outcome.items) and outcome.items[-1].index + 1
             for item in outcome.items:
                 if sink.name in item.data:
@@ -159,6 +159,15 @@ class Delivery:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._leaving.wait()
+
+
+def supersedes(outcome: Outcome) -> bool:
+    """Whether the page may have rows of an earlier visit that are not its own any more."""
+    lease, verdict = outcome.lease, outcome.verdict
+    if lease.request.redo:  # these count until it is done again
+        return isinstance(verdict, Done)
+    again = lease.deliveries > 1 or lease.request.retry_count > 0
+    return again and not isinstance(verdict, RetryLater)
 
 
 def dead_item(item: Item, outcome: Outcome, cause: str, error: str, sink: str = "") -> DeadItem:

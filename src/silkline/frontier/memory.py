@@ -16,11 +16,13 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
+from silkline.frontier.dead_pages import DeadPage, chosen, newest
 from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrivals, state_of
 from silkline.keys import KeyRules
 from silkline.outcome import (
     Added,
     Committed,
+    DeadItem,
     DeadLetter,
     Done,
     Heartbeat,
@@ -62,6 +64,7 @@ class MemoryFrontier:
         self._leased: dict[int, Entry] = {}
         self._dead: dict[int, Entry] = {}
         self._waiting: dict[int, Entry] = {}
+        self._dead_pages: dict[int, DeadPage] = {}  # by entry, which is done and in none of these
         self._positions: dict[str, str] = {}
         self._facts: dict[str, str] = {}
         self._kept = Expiring()
@@ -126,6 +129,10 @@ class MemoryFrontier:
             entry = self._leased.pop(outcome.lease.token)
             touched.append(entry.host)
             self._conclude(entry, outcome.verdict, now)
+            if items := rules.dead_items(outcome, now):
+                self._dead_pages[entry.id] = DeadPage(
+                    entry.id, entry.fingerprint, entry.host.key, entry.request, items, now
+                )
             if outcome.block_host > 0:
                 entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
         self._seen.update(claimed)
@@ -218,6 +225,44 @@ class MemoryFrontier:
         for entry in chosen:
             del self._dead[entry.id]
         return len(chosen)
+
+    async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        self._now()
+        return rules.distinct(outcomes, self._seen.__contains__)
+
+    async def dead_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        self._now()
+        pages = chosen(newest(self._dead_pages.values()), cause, host, limit)
+        return [item for _, items in pages for item in items]
+
+    async def dead_item_causes(self) -> Mapping[str, int]:
+        self._now()
+        return Counter(item.cause for page in self._dead_pages.values() for item in page.items)
+
+    async def resend_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        now = self._now()
+        pages = [page for page in newest(self._dead_pages.values()) if page.has(cause, host)][:limit]
+        for page in pages:
+            del self._dead_pages[page.id]
+            request = rules.redone(page.request, page.keys)
+            self._wait(Entry(page.id, request, page.fingerprint, self._hosts[page.host]), now)
+        self._settle([self._hosts[page.host] for page in pages], now)
+        return len(pages)
+
+    async def drop_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        self._now()
+        dropped = list(chosen(newest(self._dead_pages.values()), cause, host, limit))
+        for page, items in dropped:
+            self._dead_pages[page.id] = page.without(items)
+            if not self._dead_pages[page.id].items:
+                del self._dead_pages[page.id]
+        return sum(len(items) for _, items in dropped)
 
     async def explain(self, url: str) -> Whereabouts:
         now = self._now()

@@ -11,7 +11,7 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
-from silkline.frontier import redis_reads, rules
+from silkline.frontier import redis_items, redis_reads, rules
 from silkline.frontier.redis_commit import Commits, Held
 from silkline.frontier.redis_inbox import Inbox
 from silkline.frontier.redis_job import Job
@@ -23,6 +23,7 @@ from silkline.outcome import (
     NONE_REFUSED,
     Added,
     Committed,
+    DeadItem,
     DeadLetter,
     Heartbeat,
     KeptValue,
@@ -51,7 +52,7 @@ FORGET = 60.0
 FORGET_CALLS = 86_400.0
 """Seconds for which the server knows what it answered to a call, be its worker gone or just cut off."""
 
-ONCE = ("add", "commit", "resend", "drained")
+ONCE = ("add", "commit", "resend", "items", "drained")
 """The verbs whose last call the server remembers for each worker."""
 
 
@@ -218,6 +219,27 @@ class RedisFrontier:
         self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
     ) -> int:
         return await self._take_out(cause, host, limit, again=False)
+
+    async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        return await self._commits.distinct(outcomes)
+
+    async def dead_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        return await redis_items.listed(self._job.partitions, cause, host, limit)
+
+    async def dead_item_causes(self) -> Mapping[str, int]:
+        return await redis_items.causes(self._job.partitions)
+
+    async def resend_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await redis_items.resend(self._job.partitions, cause, host, limit)
+
+    async def drop_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await redis_items.drop(self._job.partitions, cause, host, limit)
 
     async def explain(self, url: str) -> Whereabouts:
         return await redis_reads.explain(self._job.of(host_of(url)), url, self.fingerprint(url))

@@ -155,19 +155,31 @@ class Commits:
         Those of others are marked after it: there two pages that lead to a third one at the same moment may
         both be taken for the first.
         """
-        places: dict[int, Partition] = {}
-        if self._job.options.dedup != "none":
-            places = {a.fingerprint: self._job.of(a.host) for outcome in outcomes for a in outcome.aliases}
+        places = self._places(outcomes)
         if not places:
             return set(), {}
-        seen: set[int] = set()
-        for partition in set(places.values()):
-            seen |= await partition.known(one for one, place in places.items() if place is partition)
+        seen = await self._seen(places)
         duplicates, claimed = rules.first_claims(outcomes, seen.__contains__)
         claims: dict[Partition, list[int]] = {}
         for fingerprint in claimed:
             claims.setdefault(places[fingerprint], []).append(fingerprint)
         return duplicates, claims
+
+    async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        places = self._places(outcomes)
+        return rules.distinct(outcomes, (await self._seen(places)).__contains__) if places else outcomes
+
+    def _places(self, outcomes: Sequence[Outcome]) -> dict[int, Partition]:
+        """By fingerprint, where each alias belongs."""
+        if self._job.options.dedup == "none":
+            return {}
+        return {a.fingerprint: self._job.of(a.host) for outcome in outcomes for a in outcome.aliases}
+
+    async def _seen(self, places: Mapping[int, Partition]) -> set[int]:
+        seen: set[int] = set()
+        for partition in set(places.values()):
+            seen |= await partition.known(one for one, place in places.items() if place is partition)
+        return seen
 
     async def _deliver(self, deliver: Deliver, outcomes: Sequence[Outcome]) -> Positions:
         assert self._thread is not None, "used only between open and close"

@@ -17,7 +17,7 @@ from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
     r"(meta|hosts|paces|levels|expiry|delayed|ops|idle|taken|draining|positions|facts|config|stats|workers"
-    r"|task:wait|task:dead|url:done|(seen|due|wait|back|held|kept|cache):.*)",
+    r"|task:wait|task:dead|url:done|dead_items|(seen|due|wait|back|held|kept|cache):.*)",
     re.DOTALL,
 )
 """Names behind a partition's prefix that are the job's. Whatever else begins like it is left alone."""

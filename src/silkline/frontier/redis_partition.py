@@ -12,8 +12,9 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
+from silkline.frontier.dead_pages import DeadPage
 from silkline.frontier.redis_link import RedisLink
-from silkline.frontier.redis_wire import Arrivals, Letter, json_of, refused_of
+from silkline.frontier.redis_wire import Arrivals, Letter, json_of, member_of, refused_of
 from silkline.keys import expanded
 from silkline.outcome import Done, Outcome, Refused, RetryLater
 from silkline.protocols import Decide
@@ -132,23 +133,27 @@ class Partition:
     ) -> tuple[str, list[Any]]:
         """("ok", [added, refused, example]), ("stale", tokens), ("moved", []) or ("claimed", [])."""
         done: dict[str, list[str]] = {}
-        others: list[tuple[str, str, str, float, str, str, float]] = []
+        others: list[tuple[str, str, str, float, str, str, float, bool]] = []
         urls: list[bytes] = []
-        retries: list[bytes] = []
+        payloads: list[bytes] = []
         for outcome in outcomes:
             lease, verdict = outcome.lease, outcome.verdict
             if isinstance(verdict, Done):
                 if self.options.keep_done_urls:
                     urls.append(lease.request.url.encode())
-                if not outcome.block_host:
+                if not (outcome.block_host or outcome.dead_items):
                     done.setdefault(lease.host, []).append(str(lease.token))
                     continue
             if isinstance(verdict, RetryLater):
-                retries.append(_again(outcome))
-            others.append((str(lease.token), lease.host, *_ending(outcome), outcome.block_host))
+                payloads.append(_again(outcome))
+            dead_items = rules.dead_items(outcome, 0.0)
+            if dead_items:
+                payloads.append(member_of(lease, dead_items))
+            ending = (*_ending(outcome), outcome.block_host, bool(dead_items))
+            others.append((str(lease.token), lease.host, *ending))
         word, *rest = await self.once(
             "commit",
-            [*urls, *retries, *links.args],
+            [*urls, *payloads, *links.args],
             done=list(done.items()),
             others=others,
             urls=len(urls),
@@ -196,6 +201,15 @@ class Partition:
         ]
         (moved,) = await self.once("resend", args, letters=heads, again=again)
         return int(moved)
+
+    async def take_out_items(
+        self, pages: Sequence[tuple[DeadPage, bytes, bytes]], *, again: bool
+    ) -> list[bool]:
+        """Remove dead items: pages with their members of `dead_items`, and what they become. With `again`
+        that is a payload, and the page is waiting. Returns for each whether the member was there."""
+        heads = [(page.host, page.request.priority, page.id) for page, _, _ in pages]
+        args = [text for _, old, new in pages for text in (old, new)]
+        return [bool(there) for there in await self.once("items", args, pages=heads, again=again)]
 
     def _header(self, fields: dict[str, Any]) -> bytes:
         options = self.options

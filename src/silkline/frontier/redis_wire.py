@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from silkline.errors import BadUrlError, TaskError
+from silkline.frontier.dead_pages import DeadPage
 from silkline.keys import KeyRules
-from silkline.outcome import DeadLetter, Lease, Refused
+from silkline.outcome import DeadItem, DeadLetter, Lease, Refused
 from silkline.request import Request, request_from_task
 from silkline.url import host_of
 
@@ -122,6 +123,37 @@ class Letter(msgspec.Struct, frozen=True):
         return DeadLetter(
             self.request, self.fingerprint, self.cause, self.error, self.deliveries, self.worker, self.at
         )
+
+
+class _Page(msgspec.Struct):
+    fingerprint: int
+    request: Request
+    items: tuple[DeadItem, ...]
+
+
+_page = msgspec.json.Decoder(_Page)
+
+
+def member_of(lease: Lease, items: tuple[DeadItem, ...]) -> bytes:
+    """The end of a member of `dead_items`; its id comes first."""
+    try:
+        return _encode(_Page(lease.fingerprint, lease.request, items))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise TaskError(f"a request cannot be kept as JSON: {error}") from error
+
+
+def dead_page_of(member: bytes, at: float) -> DeadPage:
+    page = _page.decode(member[16:])
+    items = tuple(msgspec.structs.replace(item, at=at) for item in page.items)
+    return DeadPage(int(member[:16]), page.fingerprint, host_of(page.request.url), page.request, items, at)
+
+
+def rest_of(page: DeadPage) -> bytes:
+    """The whole member, or nothing where the page has no dead items any more."""
+    if not page.items:
+        return b""
+    items = tuple(msgspec.structs.replace(item, at=0.0) for item in page.items)
+    return b"%016d" % page.id + _encode(_Page(page.fingerprint, page.request, items))
 
 
 _FACTS = ("cause", "error", "deliveries", "worker", "at", "id", "fingerprint", "raw")

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from silkline.errors import TaskError
-from silkline.outcome import Done, Outcome, Whereabouts
+from silkline.outcome import DeadItem, Done, Outcome, Whereabouts
+from silkline.request import Request
 
 SWEEP = 1_000
 """How many delayed requests, and how many expired leases, one `lease` moves at most."""
@@ -23,7 +24,41 @@ QUICK_RETURNS = 2
 
 def without_items(outcome: Outcome) -> Outcome:
     """What counts of a duplicate."""
-    return msgspec.structs.replace(outcome, items=())
+    return msgspec.structs.replace(outcome, items=(), dead_items=())
+
+
+def distinct(outcomes: Iterable[Outcome], seen: Callable[[int], bool]) -> list[Outcome]:
+    """See `protocols.Frontier.distinct`. What another of the outcomes would claim does not count: its
+    lease may have ended."""
+    return [without_items(outcome) if _is_seen_elsewhere(outcome, seen) else outcome for outcome in outcomes]
+
+
+def _is_seen_elsewhere(outcome: Outcome, seen: Callable[[int], bool]) -> bool:
+    if not (outcome.aliases and isinstance(outcome.verdict, Done)):
+        return False
+    own = outcome.lease.fingerprint
+    return any(alias.fingerprint != own and seen(alias.fingerprint) for alias in outcome.aliases)
+
+
+def dead_items(outcome: Outcome, now: float) -> tuple[DeadItem, ...]:
+    """What a commit keeps of them, by index and sink; nothing unless the page is done."""
+    if not (outcome.dead_items and isinstance(outcome.verdict, Done)):
+        return ()
+    unique = {(item.index, item.sink): item for item in outcome.dead_items}
+    return tuple(
+        msgspec.structs.replace(
+            item,
+            fingerprint=outcome.lease.fingerprint,
+            at=now,
+            **{name: storable(getattr(item, name)) for name in ("url", "cause", "error", "record", "sink")},
+        )
+        for _, item in sorted(unique.items())
+    )
+
+
+def redone(request: Request, items: Iterable[tuple[int, str]]) -> Request:
+    """The request of a page that is visited again for these: index and sink."""
+    return msgspec.structs.replace(request, retry_count=0, redo=tuple(items))
 
 
 def first_claims(outcomes: Iterable[Outcome], seen: Callable[[int], bool]) -> tuple[set[int], list[int]]:

@@ -1,4 +1,4 @@
--- The frontier of one job, version 4. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 5. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
@@ -73,6 +73,27 @@ CREATE TABLE queues (
     PRIMARY KEY (host, priority)
 ) WITHOUT ROWID;
 CREATE INDEX queues_by_due ON queues (priority, due, turn, host);
+
+-- Pages that are done but for some of their items. id: that which the request had among `requests`.
+CREATE TABLE dead_pages (
+    id          INTEGER PRIMARY KEY,
+    fingerprint INTEGER NOT NULL,
+    host        INTEGER NOT NULL,
+    request     TEXT    NOT NULL,  -- JSON
+    at          REAL    NOT NULL
+);
+CREATE INDEX dead_pages_by_age ON dead_pages (at, id);
+CREATE TABLE dead_items (
+    page   INTEGER NOT NULL,
+    number INTEGER NOT NULL,       -- the item's index on the page
+    sink   TEXT    NOT NULL,       -- '': all of them
+    url    TEXT    NOT NULL,
+    cause  TEXT    NOT NULL,
+    error  TEXT    NOT NULL,
+    record TEXT    NOT NULL,       -- JSON
+    PRIMARY KEY (page, number, sink)
+) WITHOUT ROWID;
+CREATE INDEX dead_items_by_cause ON dead_items (cause);
 
 CREATE TABLE positions (sink TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

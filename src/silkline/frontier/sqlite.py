@@ -9,13 +9,14 @@ from typing import TypeVar
 
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
-from silkline.frontier import rules, sqlite_reads
+from silkline.frontier import rules, sqlite_items, sqlite_reads
 from silkline.frontier.sqlite_file import Database, open_reader
 from silkline.frontier.sqlite_store import SqliteStore, arrivals
 from silkline.frontier.store_thread import StoreThread
 from silkline.outcome import (
     Added,
     Committed,
+    DeadItem,
     DeadLetter,
     Heartbeat,
     KeptValue,
@@ -138,6 +139,31 @@ class SqliteFrontier:
         self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
     ) -> int:
         return await self._write(lambda store: store.drop(cause, host, limit))
+
+    async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        asked = {alias.fingerprint for outcome in outcomes for alias in outcome.aliases}
+        if not asked:
+            return outcomes
+        known = await self._read(lambda reads: sqlite_reads.seen(reads, asked))
+        return rules.distinct(outcomes, known.__contains__)
+
+    async def dead_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        return await self._read(lambda reads: sqlite_items.listed(reads, cause, host, limit))
+
+    async def dead_item_causes(self) -> Mapping[str, int]:
+        return await self._read(sqlite_items.causes)
+
+    async def resend_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda store: store.resend_items(cause, host, limit, self._clock()))
+
+    async def drop_items(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda store: store.drop_items(cause, host, limit))
 
     async def explain(self, url: str) -> Whereabouts:
         fingerprint, most = self.fingerprint(url), self._options.max_pages_per_host

@@ -18,7 +18,7 @@ from silkline.frontier.rules import other_keys
 from silkline.keys import KeyRules, agreed, expanded
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,6 +45,15 @@ def stats(database: Database) -> Stats:
     )
     done = seen - waiting - delayed - leased - dead
     return Stats(waiting=waiting, delayed=delayed, leased=leased, done=done, dead=dead)
+
+
+def seen(database: Database, fingerprints: Iterable[int]) -> set[int]:
+    """Those of them that are."""
+    text = msgspec.json.encode(list(fingerprints)).decode()
+    rows = database.rows(
+        "SELECT fingerprint FROM seen WHERE fingerprint IN (SELECT value FROM json_each(?))", text
+    )
+    return {fingerprint for (fingerprint,) in rows}
 
 
 def positions(database: Database) -> Positions:

@@ -12,7 +12,7 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError
-from silkline.frontier import rules
+from silkline.frontier import rules, sqlite_items
 from silkline.frontier.liveness import WorkerLock
 from silkline.frontier.sqlite_file import Database, kept_keys, open_writer
 from silkline.keys import KeyRules
@@ -214,6 +214,8 @@ class SqliteStore:
             if any(outcome.aliases for outcome in accepted):
                 duplicates = self._claim(accepted)
                 accepted = [rules.without_items(o) if o.lease.token in duplicates else o for o in accepted]
+            if any(outcome.dead_items for outcome in accepted):
+                sqlite_items.keep(self._database, accepted, now)
             if links.count and self._options.max_pages_per_host is None:
                 added = self._add(links, now)
             elif links.count:
@@ -288,6 +290,14 @@ class SqliteStore:
                 "DELETE FROM requests WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?))", ids
             )
         return count
+
+    def resend_items(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
+        with self._database.transaction():
+            return sqlite_items.resend(self._database, cause, host, limit, now)
+
+    def drop_items(self, cause: str | None, host: str | None, limit: int | None) -> int:
+        with self._database.transaction():
+            return sqlite_items.drop(self._database, cause, host, limit)
 
     def keep(self, name: str, value: bytes, seconds: float, now: float) -> None:
         with self._database.unsynced(), self._database.transaction():

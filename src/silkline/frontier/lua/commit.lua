@@ -1,9 +1,11 @@
 -- needs: hosts, requests, seen
 -- Finish leases, all or nothing: record done, retry or dead, enqueue links, keep the sinks' positions.
--- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block}, ...};
+-- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block,
+--   dead_items}, ...}, dead_items: whether it has some;
 --   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links;
 --   claims: fingerprints (decimal) that are not seen yet, and are from now on.
--- ARGV from 2 on: those URLs, then a payload for each retry (with its count raised), then the links.
+-- ARGV from 2 on: those URLs, then for each of the others that is a retry its payload (with the count raised),
+--   and for each that has dead items its page (see items.lua), then the links.
 -- Reply: {'ok', added, refused, example}; {'stale', token, ...}, {'moved'} (a position is not what the caller
 --   believes) or {'claimed'} (one of the claims is seen), and then nothing has changed.
 local stale = {}
@@ -78,12 +80,16 @@ end
 
 local retried = 0
 for _, outcome in ipairs(call.others) do
-    local token, key, verdict, after, cause, error, block = unpack(outcome)
+    local token, key, verdict, after, cause, error, block, dead_items = unpack(outcome)
     local h = host(key)
     end_leases(h, { token }, function(request)
         request.cause, request.error = cause, error
         if verdict == 'done' then
             finished = finished + 1
+            if dead_items then
+                redis.call('ZADD', DEAD_ITEMS, exact(now), fmt('%016d', request.id) .. ARGV[argument])
+                argument = argument + 1
+            end
         elseif verdict == 'retry' then
             request.payload = ARGV[argument]
             argument = argument + 1

@@ -11,6 +11,7 @@ local META = KEYS[1]
 local OPS = PREFIX .. 'ops'
 local EXPIRY = PREFIX .. 'expiry'
 local DELAYED = PREFIX .. 'delayed'
+local DEAD_ITEMS = PREFIX .. 'dead_items'
 local DEAD = PREFIX .. 'task:dead'
 local INBOX = PREFIX .. 'task:wait'
 local STATS = PREFIX .. 'stats'

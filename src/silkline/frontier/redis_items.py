@@ -1,0 +1,107 @@
+"""Dead items in Redis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from silkline.frontier import rules
+from silkline.frontier.dead_pages import DeadPage, chosen, newest
+from silkline.frontier.redis_partition import Partition
+from silkline.frontier.redis_wire import dead_page_of, fingerprint_bytes, json_of, rest_of
+from silkline.outcome import DeadItem
+
+CHUNK = 200
+"""Pages that are read, or taken out, at once: each has all its dead items with it."""
+
+Member = tuple[DeadPage, bytes]
+
+
+async def _pages(partition: Partition) -> AsyncIterator[list[Member]]:
+    """The newest first. What is taken out meanwhile makes others be passed over."""
+    # Ranks count from the oldest: what comes in moves none of those to come.
+    end = int(await partition.command("ZCARD", "dead_items"))
+    while end > 0:
+        start = max(0, end - CHUNK)
+        flat = await partition.command("ZRANGE", "dead_items", start, end - 1, "WITHSCORES")
+        members = _pairs(flat)
+        yield [(dead_page_of(member, at), member) for member, at in reversed(members)]
+        end = start
+
+
+def _pairs(reply: Sequence[Any]) -> list[tuple[bytes, float]]:
+    """Members with their scores, whichever protocol version they came by."""
+    nested = reply and isinstance(reply[0], (list, tuple))
+    pairs = reply if nested else zip(reply[::2], reply[1::2], strict=True)
+    return [(member, float(score)) for member, score in pairs]
+
+
+async def listed(
+    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int
+) -> Sequence[DeadItem]:
+    found: list[DeadPage] = []
+    for partition in partitions:
+        left = limit
+        async for members in _pages(partition):
+            pages = [page for page, _ in members if page.has(cause, host)]
+            found += pages
+            left -= sum(len(page.chosen(cause, host)) for page in pages)
+            if left <= 0:
+                break
+    return [item for _, items in chosen(newest(found), cause, host, limit) for item in items]
+
+
+async def causes(partitions: Sequence[Partition]) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for partition in partitions:
+        async for members in _pages(partition):
+            counts.update(item.cause for page, _ in members for item in page.items)
+    return counts
+
+
+async def resend(
+    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int | None
+) -> int:
+    moved = 0
+    for partition in partitions:
+        missed = True
+        while missed and moved != limit:  # somebody else takes some out, too, and so moves those behind
+            missed = False
+            async for members in _pages(partition):
+                asked = [one for one in members if one[0].has(cause, host)]
+                asked = asked[: None if limit is None else limit - moved]
+                if asked:
+                    changes = [(page, member, _payload(page)) for page, member in asked]
+                    there = await partition.take_out_items(changes, again=True)
+                    moved += sum(there)
+                    missed = missed or not all(there)
+                if moved == limit:
+                    break
+    return moved
+
+
+async def drop(
+    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int | None
+) -> int:
+    dropped = 0
+    for partition in partitions:
+        missed = True
+        while missed and dropped != limit:
+            missed = False
+            async for members in _pages(partition):
+                texts = {page.id: member for page, member in members}
+                left = None if limit is None else limit - dropped
+                picked = list(chosen((page for page, _ in members), cause, host, left))
+                if picked:
+                    changes = [(page, texts[page.id], rest_of(page.without(items))) for page, items in picked]
+                    there = await partition.take_out_items(changes, again=False)
+                    dropped += sum(len(items) for (_, items), was in zip(picked, there, strict=True) if was)
+                    missed = missed or not all(there)
+                if dropped == limit:
+                    break
+    return dropped
+
+
+def _payload(page: DeadPage) -> bytes:
+    return fingerprint_bytes(page.fingerprint) + json_of(rules.redone(page.request, page.keys))
