@@ -69,10 +69,11 @@ def test_a_malformed_entry_is_named_and_harms_nothing(client: redis.Redis, entry
         ("proxy", "http://a b/", "proxy is no URL"),
         ("session", "a\nb", "session"),
         ("session", "", "session"),
+        ("redo", [[0, ""]], "redo is set by the frontier"),
     ],
 )
 def test_a_task_may_not_carry_what_reaches_beyond_the_crawl(
-    client: redis.Redis, field: str, value: str, reason: str
+    client: redis.Redis, field: str, value: object, reason: str
 ) -> None:
     (stored,) = through_the_inbox(client, json.dumps({"url": "https://shop.example/", field: value}))
     with pytest.raises(TaskError, match=reason):

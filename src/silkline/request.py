@@ -152,6 +152,8 @@ def _checked(request: Request) -> Request:
             raise TaskError(f"header {name[:40]!r} is not an HTTP header")
     if request.save_to is not None:
         raise TaskError("save_to names a local file: a task from outside must not carry it")
+    if request.redo:
+        raise TaskError("redo is set by the frontier: a task from outside must not carry it")
     if request.proxy is not None and not _is_proxy(request.proxy):
         raise TaskError("proxy is no URL such as http://host:3128, and no region such as region:de")
     if request.session is not None and not _is_session(request.session):

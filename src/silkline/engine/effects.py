@@ -98,7 +98,9 @@ class LinkRules:
             url = None
         if url is None:
             return None
-        return self.inherited(msgspec.structs.replace(request, url=url, depth=depth, retry_count=0), page)
+        return self.inherited(
+            msgspec.structs.replace(request, url=url, depth=depth, retry_count=0, redo=()), page
+        )
 
 
 class Effects:
