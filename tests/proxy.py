@@ -10,6 +10,7 @@ from contextlib import suppress
 class CuttingProxy:
     """Forwards 127.0.0.1:`port` to `target`.
 
+    pause, resume: nothing is passed on in between; connections stay open.
     cut_request, cut_reply: asked for each piece of data; where one says yes, the connection is cut before
     the piece is passed on. With cut_reply the server has done what it was asked, and nobody hears of it.
     """
@@ -21,6 +22,8 @@ class CuttingProxy:
         self.cut_reply: Callable[[bytes], bool] = lambda data: False
         self.cuts = 0
         self.was_cut = asyncio.Event()
+        self._passing = asyncio.Event()
+        self._passing.set()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -34,6 +37,12 @@ class CuttingProxy:
         self._server.close()
         for writer in list(self._writers):
             writer.transport.abort()
+
+    def pause(self) -> None:
+        self._passing.clear()
+
+    def resume(self) -> None:
+        self._passing.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -62,6 +71,7 @@ class CuttingProxy:
                     self.cuts += 1
                     self.was_cut.set()
                     break
+                await self._passing.wait()
                 writer.write(data)
                 await writer.drain()
         for end in both:

@@ -1,16 +1,83 @@
-"""docs/databases.md: what it shows can be typed, and gives what it says."""
+"""docs/databases.md: its snippets run on real servers, and its tables are what the sinks do."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from silkline.demo import serve_in_thread
-from tests.documents import snippet
+from silkline.errors import ConfigError
+from silkline.sinks import postgresql
+from silkline.sinks.choose import SCHEMES, keyed_sinks_for
+from silkline.sinks.columns import KEYS, MORE
+from silkline.testing import MockFetcher
+from tests.documents import blocks, run, section, snippet, text_of
 from tests.mongodb.running import any_url, documents_in
+from tests.sinks.contract.sql import PostgresqlTarget
+from tests.sinks.contract.target import Target
 
 DATABASES = "docs/databases.md"
+SHOP = "https://shop.example/"
+PAGE = "<h1>Chair</h1><p class=sku>7</p><p class=price>9.50</p>"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+TARGETS = {"postgresql": ("postgresql://shop:secret@db.example/shop?table=products", PostgresqlTarget)}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_items_arrive_as_shown(name: str) -> None:
+    url, kind = TARGETS[name]
+    target: Target = kind()
+    try:
+        names: dict[str, Any] = {}
+        run(DATABASES, name, names, {url: target.url()})
+        names["crawler"]._fetcher = MockFetcher({SHOP: PAGE})
+        names["crawler"].run(SHOP, quiet=True)
+        [row] = target.rows()
+        assert {n: value for n, value in row.items() if n[0] != "_"} == {
+            "sku": "7",
+            "name": "Chair",
+            "price": 9.5,
+        }
+        assert {*KEYS} == {n for n in row if n[0] == "_"}
+    finally:
+        target.drop()
+
+
+def test_every_block_is_run_by_a_test() -> None:
+    assert {block.name for block in blocks(DATABASES) if block.language == "python"} == set(TARGETS)
+
+
+def test_every_scheme_and_column_is_named() -> None:
+    assert {*re.findall(r"^\| `(\w+)://", text_of(DATABASES), re.M)} <= set(SCHEMES)
+    assert {module for module, _, _ in SCHEMES.values()} >= {*TARGETS}
+    for column in (*KEYS, MORE):
+        assert f"| `{column}` |" in section(DATABASES, "Rows")
+
+
+def test_the_table_of_types_is_the_programs() -> None:
+    written = re.findall(r"^\| `\w+`.* \| `([a-z ]+)` \|$", section(DATABASES, "Columns"), re.M)
+    assert sorted(written) == sorted(postgresql.TYPES.values())
+    assert f"beyond {postgresql.MAX_COLUMNS:,} columns" in text_of(DATABASES)
+
+
+def test_every_option_is_named_and_no_other_taken() -> None:
+    for option in {*postgresql.OPTIONS} - {"ssl_min_protocol_version", "ssl_max_protocol_version"}:
+        assert f"`{option}`" in section(DATABASES, "PostgreSQL"), option
+    with pytest.raises(ConfigError) as caught:
+        keyed_sinks_for(["postgresql://h/d?no=1"])
+    for option in re.findall(r"^\| `(\w+)` \|", section(DATABASES, "Options"), re.M):
+        assert f"{option}" in str(caught.value)
 
 
 def crawl(name: str, folder: Path, **replace: str) -> None:

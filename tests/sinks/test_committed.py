@@ -17,9 +17,10 @@ from silkline.errors import SinkError
 from silkline.outcome import Item
 from silkline.sinks import csv as csv_sink
 from silkline.sinks.choose import sink_for
+from silkline.sinks.columns import column_for
 from silkline.sinks.committed import committed
 from silkline.sinks.record import json_of, record_of
-from silkline.sinks.sqlite import column_for
+from silkline.sinks.sqlite import NAMING
 
 ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv", ".db"]
 PACKED = (".jsonl.gz", ".jsonl.zst")
@@ -143,7 +144,7 @@ def test_what_is_in_no_column_of_its_own_is_read_back(tmp_path: Path) -> None:
 def test_a_field_gets_back_the_name_that_sqlite_could_not_take(tmp_path: Path) -> None:
     path = tmp_path / "out.db"
     record = {"name": 1, "Name": 2, "_id": 3, "_more": 4}
-    assert column_for("Name", {b"name": "name"}) != "Name"
+    assert column_for("Name", {b"name": "name"}, NAMING) != "Name"
     assert rows(path, written(path, [record], tail=False), 1) == [record]
 
 

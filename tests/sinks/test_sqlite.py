@@ -10,7 +10,8 @@ import pytest
 
 from silkline.errors import ConfigError, ItemError, SinkError
 from silkline.outcome import Item
-from silkline.sinks.sqlite import MAX_COLUMNS, SqliteSink, column_for, folded
+from silkline.sinks.columns import column_for
+from silkline.sinks.sqlite import MAX_COLUMNS, NAMING, SqliteSink, folded
 
 
 def query(path: Path, sql: str) -> list[Any]:
@@ -132,11 +133,11 @@ def test_columns_are_bounded_and_what_is_beyond_is_kept_as_json(tmp_path: Path, 
 def test_a_column_is_found_again_whatever_came_first() -> None:
     taken: dict[bytes, str] = {}
     for field in ("Name", "name", "NAME"):
-        column = column_for(field, taken)
+        column = column_for(field, taken, NAMING)
         assert column is not None
         taken[folded(column)] = column
     assert len(taken) == 3
-    assert [column_for(field, taken) for field in ("Name", "name", "NAME")] == list(taken.values())
+    assert [column_for(field, taken, NAMING) for field in ("Name", "name", "NAME")] == list(taken.values())
 
 
 def test_a_failed_transaction_takes_its_columns_along(tmp_path: Path, items_for, opened, rows_in) -> None:

@@ -39,6 +39,8 @@ KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
 SCHEMES: dict[str, tuple[str, str, str]] = {
     "mongodb": ("mongodb", "MongoSink", "mongodb"),
     "mongodb+srv": ("mongodb", "MongoSink", "mongodb"),
+    "postgresql": ("postgresql", "PostgresqlSink", "postgresql"),
+    "postgres": ("postgresql", "PostgresqlSink", "postgresql"),
 }
 """Of outputs that are URLs: the module of the sink, its class, and the extra that has its driver. A class is
 made as `kind(output, create=...)`."""

@@ -6,12 +6,12 @@ import contextlib
 import itertools
 import os
 import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from silkline.errors import ItemError, SinkError
 from silkline.outcome import Item
+from silkline.sinks.columns import MORE, Naming, column_for
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.outputfile import creating, foreign, name_of, prepare, starting, told
 from silkline.sinks.record import json_of
@@ -22,7 +22,6 @@ NOTHING = "0"
 BUSY_SECONDS = 10.0
 MAX_COLUMNS = 1_000
 MAX_NAME = 200
-MORE = "_more"
 KEYS = ("_id", "_fingerprint", "_index")
 INTERNAL = (*KEYS, MORE)
 TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
@@ -177,7 +176,7 @@ class SqliteSink:
         for place, field in enumerate(fields):
             if field in self._columns:
                 continue
-            column = self._columns[field] = column_for(field, taken)
+            column = self._columns[field] = column_for(field, taken, NAMING)
             value = next((row[place] for row in rows if row[place] is not None), None)
             kind = TYPES.get(type(value), "")
             if column is None:
@@ -220,26 +219,12 @@ def table_exists(db: sqlite3.Connection, table: str = "items") -> bool:
     return row is not None
 
 
-def column_for(field: str, taken: Mapping[bytes, str]) -> str | None:
-    """The column of a field: its own name, or that with a checksum where another column has it already.
-
-    Follows from the columns that the table has, since it must come out the same in every process and run.
-    None where the field has to go into `_more`. `taken`: columns by folded name, "" for internal ones.
-    """
-    alias = f"{field}_{zlib.crc32(field.encode()):08x}"
-    for column in (field, alias):
-        owner = taken.get(folded(column))
-        if owner == column:
-            return column
-        usable = 0 < len(column) <= MAX_NAME and "\0" not in column
-        if owner is None and usable and len(taken) < MAX_COLUMNS:
-            return column
-    return None
-
-
 def folded(name: str) -> bytes:
     """Names that SQLite holds for the same are equal: ASCII letters without their case."""
     return name.encode().lower()
+
+
+NAMING = Naming(folded, lambda name: 0 < len(name) <= MAX_NAME and "\0" not in name, MAX_COLUMNS)
 
 
 def quoted(name: str) -> str:

@@ -1,0 +1,135 @@
+"""A table of a database as it is, and where the fields of a batch go in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from silkline.sinks.columns import (
+    FITS,
+    KEYS,
+    MORE,
+    NUMBERS,
+    Fit,
+    Kind,
+    Naming,
+    column_for,
+    fitted,
+    kind_for,
+)
+from silkline.sinks.rows import Rows, Slice, more
+
+
+class Column(msgspec.Struct, frozen=True):
+    """declared: its type as the database writes it. kept: a row that is replaced keeps what it has there,
+    unless the item has the field. fits: where its kind's own do not hold."""
+
+    name: str
+    declared: str
+    kind: Kind
+    kept: bool = False
+    fits: Mapping[type, Fit] | None = None
+
+
+class Table(msgspec.Struct, frozen=True):
+    columns: Mapping[str, Column]
+    naming: Naming
+
+    def missing_keys(self) -> list[str]:
+        return [name for name in KEYS if name not in self.columns]
+
+
+class Places(msgspec.Struct, frozen=True):
+    """homes: the column of each field that has one. added: columns that are not there, and what they are to
+    take; widened: those that are there and are to take more. rest: fields that go into `_more`."""
+
+    homes: Mapping[str, str]
+    added: Mapping[str, Kind]
+    widened: Mapping[str, Kind]
+    rest: Sequence[str]
+
+    @property
+    def fit(self) -> bool:
+        """Whether the table can take the rows as it is."""
+        return not self.added and not self.widened
+
+
+def places_for(rows: Rows, table: Table, widening: Callable[[Column, set[Kind]], bool]) -> Places:
+    """Where the fields go. A field without any value needs no column.
+
+    widening: whether a column that takes one kind of numbers may be made to take these as well.
+    """
+    kinds = rows.kinds()
+    taken = {table.naming.fold(name): name for name in table.columns}
+    taken |= {table.naming.fold(name): "" for name in (*KEYS, MORE)}
+    homes: dict[str, str] = {}
+    added: dict[str, Kind] = {}
+    widened: dict[str, Kind] = {}
+    rest: list[str] = []
+    for field in rows.types:
+        name = column_for(field, taken, table.naming)
+        if name is None:
+            rest.append(field)
+            continue
+        column = table.columns.get(name)
+        if column is not None:
+            homes[field] = name
+            if _too_narrow(column, kinds.get(field, set())) and widening(column, kinds[field]):
+                widened[name] = Kind.DECIMAL
+        elif field in kinds:
+            homes[field] = name
+            added[name] = kind_for(kinds[field])
+            taken[table.naming.fold(name)] = name
+    if MORE not in table.columns and any(field in kinds for field in rest):
+        added[MORE] = Kind.JSON
+    return Places(homes, added, widened, [field for field in rest if field in kinds])
+
+
+def _too_narrow(column: Column, kinds: set[Kind]) -> bool:
+    if column.kind is Kind.INT:
+        return kinds <= NUMBERS and bool(kinds - {Kind.INT})
+    return column.kind is Kind.FLOAT and kinds <= NUMBERS and Kind.DECIMAL in kinds
+
+
+def names_of(places: Places) -> list[str]:
+    """The columns of the records that `records_of` makes."""
+    return [*KEYS, *places.homes.values(), *([MORE] if places.rest else [])]
+
+
+async def records_of(rows: Rows, table: Table, places: Places) -> list[list[tuple[Any, ...]]]:
+    """The rows as the table takes them, slice by slice. Raises RowsRefused for a value that does not fit."""
+    made = []
+    for part in rows.slices:
+        made.append(_records(part, rows, table, places))
+        await asyncio.sleep(0)
+    return made
+
+
+def _records(part: Slice, rows: Rows, table: Table, places: Places) -> list[tuple[Any, ...]]:
+    columns: list[Sequence[Any]] = []
+    nothing = [None] * len(part.keys)
+    for field, name in places.homes.items():
+        values = part.values.get(field)
+        columns.append(nothing if values is None else _taken(values, rows.types[field], table.columns[name]))
+    if places.rest:
+        columns.append(more(part, places.rest))
+    if not columns:
+        return list(part.keys)
+    return [key + row for key, row in zip(part.keys, zip(*columns, strict=True), strict=True)]
+
+
+def _taken(values: Sequence[Any], types: set[type], column: Column) -> Sequence[Any]:
+    return fitted(values, types, column.fits or FITS[column.kind], f'"{column.name}" ({column.declared})')
+
+
+def replaced(table: Table, places: Places) -> list[str]:
+    """The columns of a row that are set anew when it is replaced: what the item has no value for is empty."""
+    written = set(names_of(places))
+    return [
+        name
+        for name, column in table.columns.items()
+        if name != KEYS[0] and (name in written or not column.kept)
+    ]

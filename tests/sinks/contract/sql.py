@@ -1,0 +1,102 @@
+"""The tables of SQL databases, read by the synchronous drivers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, ClassVar
+from urllib.parse import urlencode, urlsplit
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from tests.seeds import databases
+from tests.sinks.contract.target import Row, Target
+
+ZONE = timezone(timedelta(hours=5, minutes=30))
+NUMBER = UUID("12345678-1234-5678-1234-567812345678")
+COMMON: Mapping[str, tuple[Any, Any]] = {
+    "text": ("Chair", "Chair"),
+    "empty": ("", ""),
+    "yes": (True, True),
+    "no": (False, False),
+    "whole": (-(2**63), -(2**63)),
+    "huge": (2**64, Decimal(2**64)),
+    "double": (0.1 + 0.2, 0.1 + 0.2),
+    "tiny": (5e-324, 5e-324),
+    "nan": (float("nan"), None),
+    "price": (Decimal("9.50"), Decimal("9.50")),
+    "moment": (
+        datetime(2030, 1, 31, 12, 0, 0, 123456, ZONE),
+        datetime(2030, 1, 31, 6, 30, 0, 123456, UTC),
+    ),
+    "zoneless": (datetime(2030, 1, 31, 12), datetime(2030, 1, 31, 12, tzinfo=UTC)),
+    "day": (date(2030, 1, 31), date(2030, 1, 31)),
+    "clock": (time(23, 59, 59, 999999), time(23, 59, 59, 999999)),
+    "zoned_clock": (time(1, 2, tzinfo=UTC), "01:02:00+00:00"),
+    "number": (NUMBER, NUMBER),
+    "data": (b"\x00\xff'\\", b"\x00\xff'\\"),
+    "list": ([1, "zwei", None, {"a": 1.5}], [1, "zwei", None, {"a": 1.5}]),
+    "dict": ({"a": {"b": "\u2028 ' \" \\"}}, {"a": {"b": "\u2028 ' \" \\"}}),
+    "nothing": (None, None),
+    "span": (timedelta(days=3, microseconds=7), timedelta(days=3, microseconds=7)),
+}
+
+
+class PostgresqlTarget(Target):
+    kind = "postgresql"
+    refused: ClassVar = {"text": "a\0b"}
+    values = COMMON
+    most = 1_000
+    parts = urlsplit(databases.POSTGRESQL)
+    host, port = parts.hostname or "127.0.0.1", parts.port or 5432
+
+    def __init__(self) -> None:
+        super().__init__()
+        databases.postgresql()
+
+    def url(self, *, port: int | None = None, **options: str) -> str:
+        place = self.parts.netloc if port is None else f"{self.parts.username}@127.0.0.1:{port}"
+        return f"postgresql://{place}{self.parts.path}?{urlencode({'table': self.table, **options})}"
+
+    @property
+    def quoted(self) -> str:
+        return '"' + self.table.replace('"', '""') + '"'
+
+    def wrong_urls(self) -> Mapping[str, str]:
+        place = f"postgresql://nobody_such:s3cret@{self.host}:{self.port}"
+        return {
+            f"postgresql://postgres:s3cret@{self.host}:{self.port}/no_such_database": "createdb",
+            f"{place}/test": "",
+            f"{self.url()}&fancy=1": "there is no option 'fancy'",
+            f"{self.url()}&timeout=soon": "timeout",
+            f"{self.url()}&sslmode=perhaps": "sslmode",
+            f"{self.url()}&sslmode=verify-full&sslrootcert=/no/such/file": "/no/such/file",
+            self.url(table="no_such_schema.items"): "CREATE SCHEMA",
+        }
+
+    def rows(self) -> list[Row]:
+        with psycopg.connect(databases.POSTGRESQL, options="-c timezone=UTC") as connection:
+            cursor = connection.cursor(row_factory=dict_row)
+            return cursor.execute(f"SELECT * FROM {self.quoted} ORDER BY _key").fetchall()
+
+    def names(self) -> Sequence[str]:
+        with psycopg.connect(databases.POSTGRESQL) as connection:
+            return [
+                name for (name,) in connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r'")
+            ]
+
+    def run(self, statement: str) -> None:
+        with psycopg.connect(databases.POSTGRESQL, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    def drop(self) -> None:
+        self.run(f"DROP TABLE IF EXISTS {self.quoted}")
+
+
+def loaded(value: Any) -> Any:
+    """JSON text as what it says."""
+    return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
