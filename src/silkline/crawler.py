@@ -25,7 +25,7 @@ from silkline.observe.view import View
 from silkline.parse.page import Page
 from silkline.politeness.order import Rate
 from silkline.politeness.scope import sites_of
-from silkline.protocols import Fetcher, Hook, KeyedSink, Middleware, Sink
+from silkline.protocols import Fetcher, Hook, KeyedSink, Middleware, Output
 from silkline.request import DEFAULT_LABEL
 from silkline.resolve import settings_from
 from silkline.router import Handler, Router
@@ -55,7 +55,7 @@ class Crawler:
         name: str = "spider",
         *,
         outputs: Iterable[str] = (),
-        sinks: Sequence[Sink | KeyedSink] = (),
+        sinks: Sequence[Output | KeyedSink] = (),
         fetcher: Fetcher | Literal["http", "curl"] | None = None,
         middleware: Sequence[Middleware] = (),
         hooks: Sequence[Hook] = (),

@@ -223,6 +223,31 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class PageSink(Protocol):
+    """A `Sink` of pages instead of items: an archive. Each page it takes becomes one Item of its own, with an
+    index below 0, which counts as no item of the user's.
+
+    Everything else is as in `Sink`: positions, threads, promises.
+    """
+
+    name: str
+
+    def record(self, response: Response) -> Any:
+        """What `write` will take of the page, whatever its status; None to leave it out. Must be quick."""
+
+    def open(self, position: str | None) -> None: ...
+
+    def write(self, items: Sequence[Item], position: str | None) -> str | None: ...
+
+    def finish(self, position: str | None) -> str | None: ...
+
+    def close(self) -> None: ...
+
+
+Output = Sink | PageSink
+
+
 class KeyedSink(Protocol):
     """Where items go that are told apart by `Item.identity`: a database, mostly. What is written again is
     replaced.

@@ -22,6 +22,26 @@ class Timings(msgspec.Struct, frozen=True):
     tls: float = 0.0
 
 
+class Hop(msgspec.Struct, frozen=True):
+    """One exchange of a fetch, which may have several by redirects.
+
+    sent, headers: header fields of the request and of the response, in order, duplicates kept. started: Unix
+    seconds. body: as in `Response`; empty for a redirect's, which is not read. peer: "" where a proxy was asked.
+    """
+
+    url: str
+    method: str
+    sent: tuple[tuple[str, str], ...]
+    sent_body: bytes | None
+    started: float
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    http_version: str = "1.1"
+    peer: str = ""
+    saved_to: str | None = None
+
+
 class Response(msgspec.Struct, frozen=True):
     """An HTTP response with its body decoded from gzip & co., not from its charset.
 
@@ -34,6 +54,7 @@ class Response(msgspec.Struct, frozen=True):
     not_modified: the server said that a stored body is still current, and `body` is that one.
     from_cache: `body` is a stored one, whether the server was asked (then `not_modified` too) or not.
     saved_to: the file that got the body (see Request.save_to); then `body` is empty.
+    trail: the exchanges that led here, the last one its own; only kept where pages are archived.
     """
 
     url: str
@@ -49,6 +70,7 @@ class Response(msgspec.Struct, frozen=True):
     not_modified: bool = False
     from_cache: bool = False
     saved_to: str | None = None
+    trail: tuple[Hop, ...] = ()
 
     def header(self, name: str) -> str | None:
         """The first header of that name (any case), decoded as latin-1; None if there is none."""

@@ -166,7 +166,7 @@ def kept(committed: Committed) -> Kept:
                 retried += 1
             case Dead():
                 dead += 1
-        items += len(outcome.items)
+        items += sum(1 for item in outcome.items if item.index >= 0)
     stale = len(committed.stale)
     return Kept(
         pages,

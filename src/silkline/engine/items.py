@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from silkline.outcome import Item, Lease
-from silkline.protocols import KeyedSink, Sink
+from silkline.protocols import KeyedSink, Output, PageSink
+from silkline.response import Response
 from silkline.sinks.record import fields_of, record_of, size_of
 
 
 class ItemMaker:
     """Encodes items for the sinks of one worker."""
 
-    def __init__(self, sinks: Sequence[Sink], keyed: Sequence[KeyedSink] = ()) -> None:
-        self._sinks = sinks
+    def __init__(self, sinks: Sequence[Output], keyed: Sequence[KeyedSink] = ()) -> None:
+        self._sinks = [sink for sink in sinks if not isinstance(sink, PageSink)]
+        self._archives = [sink for sink in sinks if isinstance(sink, PageSink)]
         self._keyed = keyed
 
     def made(self, values: Sequence[object], lease: Lease) -> tuple[Item, ...]:
         """The items of one page, in their order. Raises ItemError."""
         return tuple(self._item(value, lease.fingerprint, index) for index, value in enumerate(values))
+
+    def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
+        """The page itself, for the outputs that keep pages; () where there was no response."""
+        if response is None:
+            return ()
+        kept = ((sink.name, sink.record(response)) for sink in self._archives)
+        records = [(name, record) for name, record in kept if record is not None]
+        return tuple(Item(lease.fingerprint, -1 - n, {name: r}) for n, (name, r) in enumerate(records))
 
     def _item(self, value: object, fingerprint: int, index: int) -> Item:
         record = record_of(value)

@@ -37,7 +37,7 @@ from silkline.parse.page import Page
 from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
-from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, Sink
+from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, Output, PageSink
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.address import files_in
@@ -64,7 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
     middleware: Sequence[Middleware] = ()
     hooks: Sequence[Hook] = ()
     columns: Sequence[str] | None = None
-    extra_sinks: Sequence[Sink | KeyedSink] = ()
+    extra_sinks: Sequence[Output | KeyedSink] = ()
     definition: str = ""
     rate: Rate[Page] | None = None
     owns_process: bool = True
@@ -134,7 +134,7 @@ class Session:
         frontier: Frontier,
         fetcher: Fetcher,
         around: Sequence[Middleware],
-        sinks: Sequence[Sink],
+        sinks: Sequence[Output],
         keeper: Keeper | None,
         robots: Robots | None,
         scope: Scope | None,
@@ -224,7 +224,7 @@ class Session:
         await frontier.remember({"definition": definition})
 
 
-def outputs_of(plan: Plan, worker: str | None = None) -> list[Sink]:
+def outputs_of(plan: Plan, worker: str | None = None) -> list[Output]:
     """The sinks of a plan, not opened. Raises ConfigError for an output that cannot be one.
 
     worker: who is to write. With a frontier on a server it writes part files of its own.
@@ -235,7 +235,7 @@ def outputs_of(plan: Plan, worker: str | None = None) -> list[Sink]:
     files = sinks_for(settings.outputs, columns=plan.columns, excel=settings.excel, reserved=reserved)
     if worker is not None and on_server(settings.frontier_url):
         files = part_sinks(settings.outputs, worker, columns=plan.columns, excel=settings.excel)
-    return [*files, *(cast(Sink, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
+    return [*files, *(cast(Output, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
 
 
 def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:
@@ -250,7 +250,7 @@ def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:
     return keyed
 
 
-def is_keyed(sink: Sink | KeyedSink) -> TypeGuard[KeyedSink]:
+def is_keyed(sink: Output | KeyedSink) -> TypeGuard[KeyedSink]:
     return inspect.iscoroutinefunction(sink.write)
 
 

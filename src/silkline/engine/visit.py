@@ -88,6 +88,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         aliases: tuple[Alias, ...] = ()
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
+        items += tools.items.archived(response, lease)
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases)
         dropped, refused = effects.dropped, effects.refused
     except (FatalError, Postponed):
@@ -100,7 +101,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             block = 0.0
         elif block is None:
             block = tools.busy.busy(lease.host, started, perf_counter())
-        outcome = Outcome(lease, verdict, block_host=block)
+        outcome = Outcome(lease, verdict, tools.items.archived(response, lease), block_host=block)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise

@@ -37,7 +37,7 @@ from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
 from silkline.politeness.traps import NearDuplicates
-from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Positions, Sink
+from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Output, Positions
 from silkline.router import Router
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
@@ -56,7 +56,7 @@ class Parts(msgspec.Struct, frozen=True):
     frontier: Frontier
     fetch: CallNext
     router: Router
-    sinks: Sequence[Sink]
+    sinks: Sequence[Output]
     hook: Hook
     publish: Publish
     fetcher: Fetcher
@@ -265,7 +265,7 @@ class Worker:
         return self._seeder.active or self._parts.seeding_elsewhere()
 
 
-def opening(sinks: Sequence[Sink]) -> Deliver:
+def opening(sinks: Sequence[Output]) -> Deliver:
     """Open the outputs under the store's lock, and store a position even where nothing is written yet:
     from then on a tail found in the file is known to be this job's own and may be cut."""
 

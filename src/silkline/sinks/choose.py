@@ -191,7 +191,10 @@ def deliver_to(sinks: Sequence[Sink]) -> Deliver:
             return positions
         delivered = dict(positions)
         for sink in sinks:
-            position = sink.write(items, positions.get(sink.name))
+            own = [item for item in items if sink.name in item.data]
+            if not own:
+                continue
+            position = sink.write(own, positions.get(sink.name))
             if position is not None:
                 delivered[sink.name] = position
         return delivered
