@@ -26,7 +26,8 @@ class Hop(msgspec.Struct, frozen=True):
     """One exchange of a fetch, which may have several by redirects.
 
     sent, headers: header fields of the request and of the response, in order, duplicates kept. started: Unix
-    seconds. body: as in `Response`; empty for a redirect's, which is not read. peer: "" where a proxy was asked.
+    seconds. body: as in `Response`; empty for a redirect's, which is not read. peer: "" where a proxy was
+    asked.
     """
 
     url: str

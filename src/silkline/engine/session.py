@@ -26,6 +26,7 @@ from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.middleware import compose
+from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
 from silkline.observe.logs import LogHook, configure
 from silkline.observe.logs import close as close_log
@@ -114,8 +115,10 @@ class Session:
             sessions = Sessions()
             scope = await scope_for(settings, frontier, self._plan.sites)
             robots = robots_for(settings, frontier, self._tell, opened)
+            archived = any(isinstance(sink, PageSink) for sink in sinks)
+            trail = Trail(secrets=settings.wire_secrets) if archived else None
             fetcher = self._plan.fetcher or await fetcher_for(
-                settings, opened, named, sessions, robots, scope
+                settings, opened, named, sessions, robots, scope, [trail.watch] if trail is not None else []
             )
             await self._note_definition(frontier)
             keyed = keyed_outputs_of(self._plan)
@@ -125,7 +128,10 @@ class Session:
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
-            around = around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
+            around = [*self._plan.middleware]
+            around += around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
+            if trail is not None:
+                around.insert(0, trail.around)
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)
             return Ending(reason, self._last, await frontier.dead_causes(), await self._parts(frontier))
 
@@ -143,7 +149,7 @@ class Session:
         first = self._seat.index == 0
         parts = Parts(
             frontier=frontier,
-            fetch=compose([*self._plan.middleware, *around], fetcher.fetch),
+            fetch=compose(around, fetcher.fetch),
             router=self._plan.router,
             sinks=sinks,
             hook=self._tell,

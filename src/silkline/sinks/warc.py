@@ -1,4 +1,4 @@
-"""WARC 1.1 (ISO 28500:2017): every exchange as request and response records, for archives and for parsing again.
+"""WARC 1.1 (ISO 28500:2017): every exchange as request and response records, to keep, and to parse again.
 
 The bodies are those that were decoded from gzip & co. So `Content-Encoding`, `Transfer-Encoding` and
 `Content-Length` of the server, which would be false of them, are kept as `X-Archive-Orig-...`.
@@ -100,7 +100,7 @@ class WarcSink:
 
 
 def records_of(writer: WARCWriter, hop: Hop) -> Iterator[ArcWarcRecord]:
-    """A response (or revisit) record, its request, and the metadata of the fetch; each names the first one."""
+    """A response (or revisit) record, its request, and metadata; each names the first one."""
     date = datetime.fromtimestamp(hop.started, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     given = {"WARC-Date": date, "WARC-Protocol": PROTOCOLS.get(hop.http_version, hop.http_version)}
     response = _response(writer, hop, given)
