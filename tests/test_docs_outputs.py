@@ -24,7 +24,7 @@ from silkline.errors import ConfigError
 from silkline.outcome import Item
 from silkline.sinks import csv as csv_sink
 from silkline.sinks import sqlite as sqlite_sink
-from silkline.sinks.choose import KINDS, sink_for
+from silkline.sinks.choose import ARCHIVES, KINDS, sink_for
 from silkline.sinks.dialect import Dialect
 from silkline.sinks.outputfile import TAIL
 from silkline.sinks.record import record_of
@@ -66,7 +66,7 @@ def lines(path: str) -> list[str]:
 
 def test_every_ending_is_named() -> None:
     table = text_of(OUTPUTS).partition("## ")[0]
-    assert set(re.findall(r"`(\.[\w.]+)`", table)) == set(KINDS)
+    assert set(re.findall(r"`(\.[\w.]+)`", table)) == {*KINDS, *ARCHIVES}
 
 
 class Size(enum.Enum):

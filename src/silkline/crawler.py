@@ -18,6 +18,7 @@ from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, FatalError
+from silkline.files import is_archive
 from silkline.frontier.open import check_options, on_server, outputs_in, positions_in, remove_store
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
@@ -101,6 +102,10 @@ class Crawler:
         self._rate = function
         return function
 
+    def use(self, fetcher: Fetcher) -> None:
+        """Fetch by this one from now on."""
+        self._fetcher = fetcher
+
     def configure(self, settings: Settings) -> None:
         """Replace all settings."""
         self.settings = settings
@@ -128,7 +133,7 @@ class Crawler:
             else:
                 crew = Crew(settings.processes, lambda seat: _run(Session(plan, seat).run()), view.update)
                 report = _report(settings, crew.run(), crew.snapshots, crew.troubles)
-            if report.items and not settings.outputs and not self.sinks:
+            if report.items and all(map(is_archive, settings.outputs)) and not self.sinks:
                 lost = "the items went nowhere: name outputs, such as Crawler(..., outputs=['items.jsonl'])"
                 report = msgspec.structs.replace(report, troubles=(*report.troubles, lost))
             view.end(report)

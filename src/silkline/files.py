@@ -25,6 +25,11 @@ def split_ending(path: str) -> tuple[str, str]:
     return stem, ending
 
 
+def is_archive(output: str) -> bool:
+    """Whether an output keeps pages, not items."""
+    return split_ending(output)[1].lower() in (".warc", ".warc.gz")
+
+
 def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:
     """The absolute path that `name` stands for.
 

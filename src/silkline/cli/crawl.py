@@ -14,6 +14,7 @@ from typer import Argument, Option, echo
 
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.errors import ConfigError
+from silkline.files import is_archive
 from silkline.resolve import DEFAULT, resolve
 
 if TYPE_CHECKING:
@@ -159,9 +160,11 @@ def crawl_declared(
         if thrown_away is None and resolved.settings.frontier_url == "memory:":
             thrown_away = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-")))
         preview = None
-        if not declaration.outputs:
+        if all(map(is_archive, declaration.outputs)):
             preview = (thrown_away or Path(".silkline")) / f"{resolved.settings.job}.jsonl"
-            resolved = resolved.having("outputs", (str(preview),), "kept beside the job")
+            resolved = resolved.having(
+                "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
+            )
         if show_config:
             echo(settings_table(resolved))
             return 0

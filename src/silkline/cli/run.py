@@ -11,7 +11,8 @@ from typer import Argument, Option, echo
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.config import Settings
 from silkline.errors import ConfigError
-from silkline.resolve import FIELDS, resolve
+from silkline.files import is_archive
+from silkline.resolve import FIELDS, Resolved, option_of, resolve
 
 if TYPE_CHECKING:
     from silkline.seeds import Seed
@@ -49,6 +50,15 @@ def run(
         str | None,
         Option(metavar="NAME", help="The variable that holds the Crawler.", rich_help_panel=WHAT),
     ] = None,
+    from_warc: Annotated[
+        list[str] | None,
+        Option(
+            "--from-warc",
+            metavar="FILE",
+            help="Fetch nothing: answer from WARC files of an earlier crawl. Can be given several times.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     config: Config = None,
     show_config: ShowConfig = False,
     *,
@@ -60,6 +70,9 @@ def run(
     environment and silkline.toml win over what the file sets. Without a URL,
     a job that was begun goes on. Where neither names an output, the items are
     kept beside the job, and the first ones are shown.
+
+    With --from-warc the job is another one, NAME-warc, and without a URL all pages
+    of the archives are visited.
     """
     from silkline.cli.load import crawler_named
     from silkline.cli.show import conduct, settings_table, warn
@@ -68,20 +81,45 @@ def run(
     path, crawler = crawler_named(spider, name)
     resolved = resolve(given, os.environ, config=config, spider=changed(crawler.settings), spider_name=path)
     resolved = with_job_of_frontier(resolved)
+    archive = None
+    if from_warc:
+        from silkline.fetch.warc import WarcFetcher
+
+        resolved = offline(resolved)
+        archive = WarcFetcher(*from_warc, max_redirects=resolved.settings.max_redirects)
+        crawler.use(archive)
     warn(resolved.warnings)
     preview = None
-    if not resolved.settings.outputs and not crawler.sinks and resolved.settings.frontier_url != "memory:":
+    if (
+        all(map(is_archive, resolved.settings.outputs))
+        and not crawler.sinks
+        and resolved.settings.frontier_url != "memory:"
+    ):
         preview = Path(".silkline") / f"{resolved.settings.job}.jsonl"
-        resolved = resolved.having("outputs", (str(preview),), "kept beside the job")
+        resolved = resolved.having(
+            "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
+        )
     if show_config:
         echo(settings_table(resolved))
         return 0
     seeds: list[Seed] = [*(urls or ()), *([Path(urls_file)] if urls_file else [])]
+    if archive is not None and not seeds:
+        seeds = [archive.urls()]
     if not seeds and (resolved.settings.fresh or not begun(resolved.settings)):
         raise ConfigError(
             f"job {resolved.settings.job!r} has nothing to crawl yet: silkline run {spider} https://..."
         )
     return conduct(crawler, seeds, resolved.settings, preview=preview)
+
+
+def offline(resolved: Resolved) -> Resolved:
+    """Nobody is asked, so nobody has to be spared; and a job that is parsed again is another job."""
+    why = "with --from-warc"
+    for name, value in (("robots", False), ("adaptive", False), ("delay", 0.0), ("cache", "off")):
+        resolved = resolved.having(name, value, why)
+    if resolved.origins["job"] != option_of("job"):
+        resolved = resolved.having("job", f"{resolved.settings.job}-warc", why)
+    return resolved
 
 
 def changed(settings: Settings) -> dict[str, Any]:

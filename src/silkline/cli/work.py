@@ -12,6 +12,7 @@ from silkline.cli.crawl import Fields, Follow, FollowAll, Item
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.config import Settings
 from silkline.errors import ConfigError
+from silkline.files import is_archive
 from silkline.resolve import Resolved, redacted, resolve
 
 if TYPE_CHECKING:
@@ -73,9 +74,11 @@ def work(
     resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
     preview = None
-    if not resolved.settings.outputs and not crawler.sinks:
+    if all(map(is_archive, resolved.settings.outputs)) and not crawler.sinks:
         preview = Path(".silkline") / f"{resolved.settings.job}.jsonl"
-        resolved = resolved.having("outputs", (str(preview),), "kept beside the job")
+        resolved = resolved.having(
+            "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
+        )
     if show_config:
         echo(settings_table(resolved))
         return 0

@@ -49,6 +49,8 @@ class WarcFetcher:
             for number, path in enumerate(self._paths):
                 found = ((url, number, at, ok) for url, at, ok in _responses(path))
                 index.executemany("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", found)
+                if not index.execute("SELECT 1 FROM page WHERE file = ? LIMIT 1", (number,)).fetchone():
+                    raise ConfigError(f"{path} has no pages in it: is it a WARC file of a crawl?")
             index.commit()
         self._connection = None
 
@@ -92,7 +94,7 @@ class WarcFetcher:
 
 def _responses(path: Path) -> Iterator[tuple[str, int, bool]]:
     """URL, offset and whether the status is one of success, of each response record of a file."""
-    iterator, failed = _reader()
+    iterator = _reader()
     try:
         with path.open("rb") as file:
             records = iterator(file)
@@ -104,12 +106,12 @@ def _responses(path: Path) -> Iterator[tuple[str, int, bool]]:
                         yield wire_url(url), records.get_record_offset(), ok
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except failed as error:
+    except Exception as error:  # whatever is in there, it is no archive
         raise ConfigError(f"{path} is no sound WARC file: {' '.join(str(error).split())[:200]}") from error
 
 
 def _response_at(path: Path, offset: int, request: Request, limit: int) -> Response:
-    iterator, failed = _reader()
+    iterator = _reader()
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -121,7 +123,9 @@ def _response_at(path: Path, offset: int, request: Request, limit: int) -> Respo
             body = _bounded(record.content_stream(), limit)
             version = head.protocol.partition("/")[2] or "1.1"
             status = int(head.get_statuscode())
-    except (OSError, *failed, StopIteration, ValueError) as error:
+    except TooLargeError:
+        raise
+    except Exception as error:
         raise DecodeError(f"the record of {request.url[:200]} in {path} cannot be read: {error}") from error
     return Response(
         url=request.url,
@@ -152,12 +156,11 @@ def _former(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]
     return [(name[len(FORMER) :] if name.lower().startswith(FORMER) else name, v) for name, v in fields]
 
 
-def _reader() -> tuple[Any, tuple[type[BaseException], ...]]:
+def _reader() -> Any:
     try:
         from warcio.archiveiterator import ArchiveIterator
-        from warcio.exceptions import ArchiveLoadFailed
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"WARC files need the package {error.name}: pip install 'silkline[warc]'"
         ) from error
-    return ArchiveIterator, (ArchiveLoadFailed, EOFError)
+    return ArchiveIterator

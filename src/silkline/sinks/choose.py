@@ -8,9 +8,9 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 
 from silkline.errors import ConfigError
-from silkline.files import split_ending
+from silkline.files import is_archive, split_ending
 from silkline.outcome import Outcome
-from silkline.protocols import Deliver, KeyedSink, Positions, Sink
+from silkline.protocols import Deliver, KeyedSink, Output, Positions, Sink
 from silkline.sinks.address import files_in, is_address, shown_output
 from silkline.sinks.csv import CsvSink, temporary
 from silkline.sinks.frames import Gzip, Zstd
@@ -36,6 +36,9 @@ KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
 }
 
 
+ARCHIVES = (".warc", ".warc.gz")
+"""Endings of outputs that keep pages, not items; see `files.is_archive`."""
+
 SCHEMES: dict[str, tuple[str, str, str]] = {
     "mongodb": ("mongodb", "MongoSink", "mongodb"),
     "mongodb+srv": ("mongodb", "MongoSink", "mongodb"),
@@ -46,25 +49,45 @@ SCHEMES: dict[str, tuple[str, str, str]] = {
 made as `kind(output, create=...)`."""
 
 
+def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Output:
+    """The sink for a file, by its ending, of items or of pages. columns, excel: as for `sink_for`.
+
+    Raises ConfigError for an ending that no format has, and a package that is missing.
+    """
+    if not is_archive(path):
+        return sink_for(path, columns=columns, excel=excel)
+    try:
+        from silkline.sinks.warc import WarcSink
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"output {path!r} needs the package {error.name}: pip install 'silkline[warc]'"
+        ) from error
+    return WarcSink(path)
+
+
 def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink:
-    """The sink for a file, by its ending.
+    """The sink of items for a file, by its ending.
 
     columns: which fields come first, where the format has columns. excel: CSV and TSV for spreadsheets.
 
     Raises ConfigError for an ending that no format has.
     """
     ending = split_ending(path)[1].lower()
+    if is_archive(path):
+        raise ConfigError(f"output {path!r} is an archive of pages, and holds no items")
     make = KINDS.get(ending)
     if make is None and os.path.splitext(ending)[0] in KINDS:
         raise ConfigError(f"output {path!r}: only JSON lines can be compressed (.jsonl.gz, .jsonl.zst)")
     if make is None:
-        raise ConfigError(f"output {path!r}: its ending names no format; known are {', '.join(KINDS)}")
+        raise ConfigError(
+            f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}"
+        )
     return make(path, columns, excel)
 
 
 def sinks_for(
     paths: Iterable[str], *, columns: Columns = None, excel: bool = False, reserved: Iterable[str] = ()
-) -> tuple[Sink, ...]:
+) -> tuple[Output, ...]:
     """The sinks for several files; outputs that are URLs are passed over.
 
     reserved: files that no output may be, such as the frontier's own.
@@ -72,9 +95,9 @@ def sinks_for(
     Raises ConfigError for an unknown ending, a reserved file, and a file that is named twice.
     """
     used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
-    sinks = []
+    sinks: list[Output] = []
     for path in files_in(paths):
-        sinks.append(sink_for(path, columns=columns, excel=excel))
+        sinks.append(output_for(path, columns=columns, excel=excel))
         wrong = used.setdefault(os.path.realpath(path), "")
         if wrong:
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
@@ -144,7 +167,7 @@ def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
                 )
             if found.st_size and not _is_owned(path, owned):
                 raise ConfigError(foreign(path))
-            if found.st_size and isinstance(sink_for(path), SqliteSink):
+            if found.st_size and isinstance(output_for(path), SqliteSink):
                 only_items = holds_only_items(real, path)
                 if only_items is False or (only_items is None and owned is None):
                     raise ConfigError(
@@ -182,7 +205,7 @@ def discard(path: str) -> None:
             remove(victim)
 
 
-def deliver_to(sinks: Sequence[Sink]) -> Deliver:
+def deliver_to(sinks: Sequence[Output]) -> Deliver:
     """Deliver the items of the outcomes to every sink."""
 
     def deliver(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
@@ -202,7 +225,7 @@ def deliver_to(sinks: Sequence[Sink]) -> Deliver:
     return deliver
 
 
-def finish_all(sinks: Sequence[Sink]) -> Deliver:
+def finish_all(sinks: Sequence[Output]) -> Deliver:
     """Let every sink give its output the last touches; also in between, if need be."""
 
     def finish(outcomes: Sequence[Outcome], positions: Positions) -> Positions:

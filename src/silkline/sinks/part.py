@@ -17,9 +17,10 @@ import msgspec
 from silkline.errors import ConfigError, SinkError
 from silkline.files import split_ending
 from silkline.outcome import Item
-from silkline.protocols import Positions, Sink
+from silkline.protocols import Output, PageSink, Positions, Sink
+from silkline.response import Response
 from silkline.sinks.address import files_in
-from silkline.sinks.choose import Columns, discard, sink_for
+from silkline.sinks.choose import Columns, discard, output_for
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
 
@@ -37,10 +38,10 @@ class PartMark(msgspec.Struct, frozen=True, tag_field="kind", tag="part"):
     mark: str = ""
 
 
-class PartSink:
+class Part:
     """One worker's part of an output. The file is made by the first item: who writes nothing leaves none."""
 
-    def __init__(self, sink: Sink, output: str, worker: str) -> None:
+    def __init__(self, sink: Output, output: str, worker: str) -> None:
         self.name = sink.name
         self._sink = sink
         self._new = PartMark(name_of(output), worker, socket.gethostname())
@@ -54,9 +55,6 @@ class PartSink:
             folder = os.path.dirname(self.name)
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise SinkError(f"cannot create files in {folder}: choose a directory that you may write to")
-
-    def encode(self, item: Mapping[str, Any]) -> Any:
-        return self._sink.encode(item)
 
     def write(self, items: Sequence[Item], position: str | None) -> str | None:
         if not items:
@@ -89,14 +87,40 @@ class PartSink:
         self._begun = True
 
 
+class PartSink(Part):
+    """A part with items."""
+
+    def __init__(self, sink: Sink, output: str, worker: str) -> None:
+        super().__init__(sink, output, worker)
+        self._items = sink
+
+    def encode(self, item: Mapping[str, Any]) -> Any:
+        return self._items.encode(item)
+
+
+class PartArchive(Part):
+    """A part with pages."""
+
+    def __init__(self, sink: PageSink, output: str, worker: str) -> None:
+        super().__init__(sink, output, worker)
+        self._pages = sink
+
+    def record(self, response: Response) -> Any:
+        return self._pages.record(response)
+
+
 def part_sinks(
     outputs: Iterable[str], worker: str, *, columns: Columns = None, excel: bool = False
-) -> tuple[Sink, ...]:
+) -> tuple[Output, ...]:
     """The sinks of one worker. Raises ConfigError for an ending that no format has."""
-    return tuple(
-        PartSink(sink_for(part_path(output, worker), columns=columns, excel=excel), output, worker)
-        for output in files_in(outputs)
-    )
+    return tuple(_part(output, worker, columns, excel) for output in files_in(outputs))
+
+
+def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
+    sink = output_for(part_path(output, worker), columns=columns, excel=excel)
+    if isinstance(sink, PageSink):
+        return PartArchive(sink, output, worker)
+    return PartSink(sink, output, worker)
 
 
 def part_path(output: str, worker: str) -> str:

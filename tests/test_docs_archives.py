@@ -1,0 +1,38 @@
+"""docs/archives.md: its examples run, and the table names what is in the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from silkline import Crawler, Page
+from tests.documents import run, section
+from tests.site import Site
+
+ARCHIVES = "docs/archives.md"
+
+
+def test_the_examples_read_an_archive_and_parse_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Site({"/": '<h1>Home</h1><a href="/a"></a>', "/a": "<h1>A</h1>"}) as site:
+        crawler = Crawler("shop", outputs=["shop.warc.gz"], quiet=True)
+
+        @crawler.handler
+        def follow(page: Page) -> object:
+            yield page.follow("a")
+
+        crawler.run(site.url + "/")
+    run(ARCHIVES, "read", {})
+    assert f"{site.url}/a 10" in capsys.readouterr().out
+    run(ARCHIVES, "again", {})
+    rows = [json.loads(line) for line in Path("again.jsonl").read_text().splitlines()]
+    assert sorted(row["title"] for row in rows) == ["A", "Home"]
+    with Path("shop.warc.gz").open("rb") as file:
+        kinds = {record.rec_type for record in ArchiveIterator(file)}
+    assert kinds < set(re.findall(r"^\| `(\w+)` \|", section(ARCHIVES, "What is in it"), re.M))
