@@ -22,8 +22,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 run: $(VENV)/.installed       ## crawl the bundled demo shop; URL=https://... crawls that instead
 	@$(BIN)/silkline $(if $(URL),crawl '$(URL)' --follow-all,demo --crawl) $(ARGS)
 
-test: $(VENV)/.installed-dev  ## the whole suite
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.installed-dev  ## the whole suite, several tests at a time (ARGS='-n 0': one)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(VENV)/.installed-dev ## lint, types, import layers
 	@$(BIN)/ruff check .
@@ -32,7 +32,7 @@ check: $(VENV)/.installed-dev ## lint, types, import layers
 	@$(BIN)/python -m pytest tests/test_layers.py
 
 soak: $(VENV)/.installed-dev  ## the long versions of the crash and model tests
-	@SILKLINE_SOAK=1 $(BIN)/python -m pytest -m 'soak or not soak' --timeout 3600 $(ARGS)
+	@SILKLINE_SOAK=1 $(BIN)/python -m pytest -m 'soak or not soak' --timeout 3600 -o faulthandler_timeout=0 $(ARGS)
 
 bench: $(VENV)/.installed-dev ## see benchmarks/README.md
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -19,7 +19,9 @@ from silkline.seeds.mysql import options_from
 POSTGRESQL = os.environ.get("TEST_POSTGRESQL_URL", "postgresql://postgres@127.0.0.1:5432/test")
 MYSQL = os.environ.get("TEST_MYSQL_URL", "mysql://root@127.0.0.1:3306/test")
 
-TABLE = "silkline_products"
+TABLE = f"silkline_products_{os.getpid()}"
+"""Of this process: others may run the same tests on the same server."""
+
 ROWS = (
     (1, "https://shop.example/p/1", 5, "9.50", b"\x00\xff", "2030-01-31"),
     (2, "https://shop.example/p/2", None, None, None, None),

@@ -8,8 +8,6 @@ from silkline.seeds.query import Query
 from tests.seeds.databases import POSTGRESQL, postgresql
 from tests.seeds.reading import requests_of
 
-SESSION = "application_name = 'silkline seed' AND pid <> pg_backend_pid()"
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _server() -> None:
@@ -44,10 +42,13 @@ def test_types_of_postgresql_become_what_json_can_say() -> None:
 
 
 def test_a_connection_that_is_cut_in_the_middle_may_pass() -> None:
-    batches = iter(Query(POSTGRESQL, "SELECT 'https://a.example/' || generate_series(1, 100000) AS url"))
-    next(batches)
+    sql = """SELECT 'https://a.example/' || generate_series(1, 100000) AS url, pg_backend_pid() AS pid,
+        current_setting('application_name') AS name"""
+    batches = iter(Query(POSTGRESQL, sql))
+    [first, *_] = next(batches)
+    assert first.extra["name"] == "silkline seed"
     with psycopg.connect(POSTGRESQL, autocommit=True) as other:
-        ended = other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {SESSION}")
+        ended = other.execute("SELECT pg_terminate_backend(%s)", [first.extra["pid"]])
         assert ended.fetchall() == [(True,)]
     with pytest.raises(SourceError) as caught:
         list(batches)

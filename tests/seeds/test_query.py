@@ -73,18 +73,18 @@ def test_percent_signs_and_a_semicolon_are_left_to_the_database(database: Databa
 @pytest.mark.parametrize(
     ("sql", "line"),
     [
-        (f"SELECT url AS link FROM {TABLE}", "the query gives no column url, only link"),
-        (f"SELECT url AS link FROM {TABLE} WHERE id > 9", "the query gives no column url, only link"),
-        (f"SELECT url FROM {TABLE} WHERE id = 3", "the query gives no valid URL; row 1: "),
-        (f"SELECT nothing FROM {TABLE}", "nothing"),
+        ("SELECT url AS link FROM {table}", "the query gives no column url, only link"),
+        ("SELECT url AS link FROM {table} WHERE id > 9", "the query gives no column url, only link"),
+        ("SELECT url FROM {table} WHERE id = 3", "the query gives no valid URL; row 1: "),
+        ("SELECT nothing FROM {table}", "nothing"),
         ("SELEC 1", "SELEC"),
-        (f"DELETE FROM {TABLE}", ""),
-        (f"CREATE TABLE {TABLE}_2 (id integer)", ""),
+        ("DELETE FROM {table}", ""),
+        ("CREATE TABLE {table}_2 (id integer)", ""),
     ],
 )
 def test_what_the_user_has_to_mend_is_one_line(database: Database, sql: str, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        requests_of(Query(database.url, sql))
+        requests_of(Query(database.url, sql.format(table=TABLE)))
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(requests_of(Query(database.url, f"SELECT url FROM {TABLE}"))) == 2, "nothing was changed"
