@@ -14,12 +14,15 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404.
+    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404, or what `other` answers.
 
     `hits` counts requests by path, but not those for a robots.txt that is not there."""
 
-    def __init__(self, pages: dict[str, str | Answer], *, delay: float = 0.0) -> None:
+    def __init__(
+        self, pages: dict[str, str | Answer], *, delay: float = 0.0, other: Answer | None = None
+    ) -> None:
         self.pages = pages
+        self._other = other
         self.delay = delay
         self.hits: Counter[str] = Counter()
         self.in_flight = 0
@@ -67,7 +70,7 @@ class Site:
         try:
             if self.delay:
                 await asyncio.sleep(self.delay)
-            page = self.pages.get(path)
+            page = self.pages.get(path, self._other)
             if page is None:
                 return web.Response(status=404, text="nothing here")
             if isinstance(page, str):
@@ -75,6 +78,25 @@ class Site:
             return await page(request)
         finally:
             self.in_flight -= 1
+
+
+class Endless(Site):
+    """Every page links to one more until `ended` is set: a crawl of it is never over before its time, however
+    fast the machine is. `seeds` begin chains side by side, so that many pages may be fetched at once."""
+
+    CHAINS = 20
+
+    def __init__(self, *, delay: float = 0.0) -> None:
+        super().__init__({}, delay=delay, other=self._next)
+        self.ended = False
+
+    @property
+    def seeds(self) -> list[str]:
+        return [f"{self.url}/{n}" for n in range(self.CHAINS)]
+
+    async def _next(self, request: web.Request) -> web.StreamResponse:
+        link = "" if self.ended else f'<a href="/{int(request.path[1:]) + self.CHAINS}">on</a>'
+        return web.Response(text=f"<p>{link}", content_type="text/html")
 
 
 def linked_site(count: int, links: int = 3) -> dict[str, str | Answer]:

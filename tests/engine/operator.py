@@ -57,11 +57,12 @@ class Crawl:
 
 @asynccontextmanager
 async def operated(url: str, **settings: Any) -> AsyncIterator[Crawl]:
-    """`settings` are the crawler's; its handler follows nothing."""
+    """`settings` are the crawler's; its handler follows every link."""
     options = {name: settings[name] for name in ("per_host", "delay", "lease_seconds") if name in settings}
     job = f"job-{secrets.token_hex(4)}"
-    crawler = Crawler(job, frontier=url, quiet=True, **settings)
-    crawler.handler(lambda page: None)
+    # An endless site of tests is what a trap is.
+    crawler = Crawler(job, frontier=url, quiet=True, traps=False, **settings)
+    crawler.handler(lambda page: page.follow("a"))
     frontier = frontier_from(url, FrontierOptions(job=job, **options))
     await frontier.open()
     crawl = Crawl(crawler, frontier)
