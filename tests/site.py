@@ -14,8 +14,9 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """`pages`: path -> HTML, or an async function of the request. Unknown paths are 404, or what `other` answers.
+    """`pages`: path -> HTML, or an async function of the request. `other` answers the other paths, or 404.
 
+    `held`: while it is set no page is answered.
     `hits` counts requests by path, but not those for a robots.txt that is not there."""
 
     def __init__(
@@ -27,6 +28,7 @@ class Site:
         self.hits: Counter[str] = Counter()
         self.in_flight = 0
         self.most_in_flight = 0
+        self.held = False
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -68,6 +70,8 @@ class Site:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
+            while self.held:  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(0.01)
             if self.delay:
                 await asyncio.sleep(self.delay)
             page = self.pages.get(path, self._other)

@@ -8,7 +8,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,18 @@ def begun(on: On, shop: Site) -> Site:
     return shop
 
 
+def worker(place: Place, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(place, "work", *words)
+
+
+def watching(place: Place) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(place, "status", "--watch", "--json")
+
+
 @contextmanager
-def worker(place: Place, *words: str) -> Iterator[subprocess.Popen[str]]:
+def running(place: Place, *words: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        command("work", *words, *place.words),
+        command(*words, *place.words),
         cwd=place.directory,
         env=clean_environment(),
         stdout=subprocess.PIPE,
@@ -106,19 +114,17 @@ class TestStatus:
         assert f"  {begun.url}  5 waiting, 0 leased" in shown
 
     def test_it_watches_workers_until_the_job_is_complete(self, on: On, begun: Site, place: Place) -> None:
-        begun.delay = 0.4
-        with worker(place, "--quiet", "--concurrency", "1") as process:
-            watched = subprocess.run(
-                command("status", "--watch", "--json", *place.words),
-                cwd=place.directory,
-                env=clean_environment(),
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
+        begun.delay, begun.held = 0.4, True
+        with worker(place, "--quiet", "--concurrency", "1") as process, watching(place) as watch:
+            assert watch.stdout
+            looks = [json.loads(watch.stdout.readline())]
+            while not looks[-1]["workers"]:
+                looks.append(json.loads(watch.stdout.readline()))
+            begun.held = False
+            out, err = watch.communicate(timeout=60)
             assert process.wait(30) == 0
-        assert watched.returncode == 0, watched.stderr
-        looks = [json.loads(line) for line in watched.stdout.splitlines()]
+        assert watch.returncode == 0, err
+        looks += [json.loads(line) for line in out.splitlines()]
         assert (looks[-1]["done"], looks[-1]["waiting"], looks[-1]["workers"]) == (6, 0, [])
         seen = [look for look in looks if look["workers"]]
         assert seen
