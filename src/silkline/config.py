@@ -147,6 +147,8 @@ CountOrZero = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0
 Workers = Annotated[int, Meta(ge=1, le=10_000, description="a whole number from 1 to 10000")]
 Processes = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Partitions = Annotated[int, Meta(ge=1, le=1024, description="a whole number from 1 to 1024")]
+PolitenessBy = Literal["host", "domain", "ip"]
+Politeness = Annotated[PolitenessBy, Meta(description="host, domain or ip", extra={"form": "word"})]
 Dedup = Annotated[
     Literal["exact", "bloom", "none"],
     Meta(description="exact, bloom or none", extra={"form": "word"}),
@@ -204,6 +206,8 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
         created with.
     max_pages_per_host: requests of one host that are taken at most, over all workers, counted from when it is
         set; what is beyond is not seen. None for no limit.
+    politeness_by: what counts as one host in all of these: a host with its port, all hosts of a registrable
+        domain, or all at one address (see `frontier/groups.py`); a job keeps what it was created with.
 
     partitions, dedup and keep_done_urls can only differ from their defaults on a frontier that is a server (redis://).
     """
@@ -223,6 +227,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_done_urls: bool = False
     ignore_params: tuple[str, ...] = ("default",)
     max_pages_per_host: int | None = None
+    politeness_by: PolitenessBy = "host"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -232,8 +237,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         .silkline/<job>.db in the working directory.
     concurrency: visits at once in one process.
     per_host, delay, max_pages, lease_seconds, max_deliveries, partitions, dedup, bloom_capacity,
-        bloom_error, keep_done_urls, ignore_params, max_pages_per_host: see FrontierOptions; max_deliveries
-        None means retries + 10.
+        bloom_error, keep_done_urls, ignore_params, max_pages_per_host, politeness_by: see FrontierOptions;
+        max_deliveries None means retries + 10.
     scope, allow_hosts, allow, deny, paths, schemes, skip_extensions: which links are followed, see
         `politeness/scope.py`. content_types: what pages may be; () for anything.
     max_links: of one page that are looked at.
@@ -306,6 +311,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Workers = 64
     per_host: Workers = 8
     delay: Seconds = 0.0
+    politeness_by: Politeness = "host"
     fetcher: Engine = "http"
     http_version: HttpVersion = "auto"
     timeout: SomeSeconds = 60.0
@@ -414,4 +420,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             keep_done_urls=self.keep_done_urls,
             ignore_params=self.ignore_params,
             max_pages_per_host=self.max_pages_per_host,
+            politeness_by=self.politeness_by,
         )

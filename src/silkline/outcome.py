@@ -123,7 +123,7 @@ Verdict = Done | RetryLater | Dead
 
 
 class Alias(msgspec.Struct, frozen=True):
-    """Another URL of a page: its politeness key, and its fingerprint."""
+    """Another URL of a page: its host as in `url.host_of`, and its fingerprint."""
 
     host: str
     fingerprint: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from silkline.config import FrontierOptions
+from silkline.config import FrontierOptions, PolitenessBy
 from silkline.events import Event
 from silkline.outcome import (
     Added,
@@ -42,6 +42,10 @@ Decide = Callable[[str, bytes | None, float], HostPace | None]
 that it has, None where it has none. now: Unix seconds by the store's clock. See `Frontier.pace`."""
 
 
+Resolve = Callable[[Collection[str]], Awaitable[Mapping[str, str]]]
+"""`await resolve(names)`: the address that stands for each of these host names, if it has any."""
+
+
 class Frontier(Protocol):
     """Where requests live. Every request is in exactly one of waiting, delayed, leased, done, dead;
     each verb moves a whole batch in one atomic step. Times are the store's own clock.
@@ -58,6 +62,14 @@ class Frontier(Protocol):
 
     def fingerprint(self, url: str) -> int:
         """The identity of a GET of the URL, by the rules of the job (see `keys.KeyRules`)."""
+
+    @property
+    def politeness_by(self) -> PolitenessBy:
+        """What the politeness keys of the job are; see FrontierOptions."""
+
+    async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
+        """What `Lease.host` is for each of these URLs. By "ip" it is found out and decided here, once for
+        each host; `add` and `commit` do so for what was not asked about before, and may then take long."""
 
     async def close(self) -> None:
         """Give back what this worker still holds and disconnect. Idempotent."""
@@ -86,10 +98,13 @@ class Frontier(Protocol):
         """Give back leases that were not started: waiting again, not counted as delivered."""
 
     async def block_host(self, host: str, seconds: float) -> None:
-        """Hand out nothing of `host` for that long (an earlier, longer block stays)."""
+        """Hand out nothing of `host`, a politeness key, for that long (an earlier, longer block stays)."""
 
-    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
-        """Set one host's own minimum delay (seconds between starts) or cap (requests in flight)."""
+    async def limit_host(
+        self, host: str, *, delay: float | None = None, cap: int | None = None, only_raise: bool = False
+    ) -> None:
+        """Set one host's own minimum delay (seconds between starts) or cap (requests in flight). only_raise:
+        leave a longer delay as it is; for one of several hosts that share a politeness key."""
 
     async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
         """Decide how fast these hosts are asked, each in one atomic step: where others decide at the same

@@ -110,8 +110,9 @@ def test_a_bare_variable_that_does_not_fit_is_warned_about(
 
 def test_looking_leaves_the_limits_of_the_crawl_alone(inside: Call, shop: Site, tmp_path: Path) -> None:
     crawl = ["crawl", f"{shop.url}/gone", "--job", "slow", "--delay", "7", "--per-host", "2", "--quiet"]
+    crawl += ["--adaptive-ceiling", "5"]
     assert inside(*crawl).returncode == 0
     for words in (["status"], ["dead", "stats"], ["dead", "resend"]):
         assert inside(*words).returncode == 0
     with closing(sqlite3.connect(tmp_path / ".silkline" / "slow.db")) as db:
-        assert db.execute("SELECT per_host, delay FROM meta").fetchone() == (2, 7.0)
+        assert db.execute("SELECT per_host, delay, ceiling FROM meta").fetchone() == (2, 7.0, 5)

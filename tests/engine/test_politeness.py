@@ -35,6 +35,48 @@ def test_a_host_never_sees_more_than_its_cap(frontier: str) -> None:
         assert site.most_in_flight == 3
 
 
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("domain", ["a.shop.localhost", "b.shop.localhost", "shop.localhost"]),
+        ("ip", ["one.localhost", "two.localhost", "127.0.0.1"]),
+    ],
+)
+def test_hosts_of_one_domain_or_address_share_a_cap(frontier: str, by: str, names: list[str]) -> None:
+    pages: dict[str, Any] = {f"/{n}": "x" for n in range(20)}
+    with Site(pages, delay=0.02) as site:
+        origins = [site.url.replace("127.0.0.1", name) for name in names]
+        links = "".join(f'<a href="{origin}/{n}"></a>' for n in range(20) for origin in origins)
+        pages["/"] = f"<html>{links}</html>"
+        crawler = Crawler(
+            "job", frontier=frontier, quiet=True, per_host=3, politeness_by=by, allow_private=True
+        )
+        crawler.handler(lambda page: page.follow("a"))
+        assert crawler.run(f"{origins[0]}/").pages == 61
+        assert site.most_in_flight == 3
+
+
+def test_each_host_has_its_own_robots_txt_and_their_domain_the_longest_delay(frontier: str) -> None:
+    """What one host's file refuses another one's may allow."""
+    starts: list[float] = []
+
+    async def robots(request: web.Request) -> web.Response:
+        rules = "Crawl-delay: 0.05" if request.host.startswith("b.") else "Crawl-delay: 0.2\nDisallow: /1"
+        return web.Response(text=f"User-agent: *\n{rules}\n")
+
+    async def answer(request: web.Request) -> web.Response:
+        starts.append(time.monotonic())
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({"/robots.txt": robots, **{f"/{n}": answer for n in range(4)}}) as site:
+        names = ("a.shop.localhost", "b.shop.localhost")
+        urls = [f"{site.url.replace('127.0.0.1', name)}/{n}" for name in names for n in range(4)]
+        report = crawler_for(frontier, politeness_by="domain").run(urls)
+    assert (report.pages, report.refused) == (7, {"robots": 1})
+    late = sorted(starts)[2:]  # the two files are read first
+    assert min(later - earlier for earlier, later in pairwise(late)) > 0.1
+
+
 def test_a_delay_spaces_the_starts(frontier: str) -> None:
     starts: list[float] = []
 

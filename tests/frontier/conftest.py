@@ -14,26 +14,33 @@ from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier, SqliteFrontier
 from silkline.frontier.redis import RedisFrontier
 from silkline.outcome import Dead, Done, Lease, LeaseBatch, Outcome, RetryLater
-from silkline.protocols import Clock, Frontier
+from silkline.protocols import Clock, Frontier, Resolve
 from silkline.request import Request
 from tests import servers
 
-MakeFrontier = Callable[[Path, FrontierOptions, Clock], Frontier]
+MakeFrontier = Callable[[Path, FrontierOptions, Clock, Resolve | None], Frontier]
 
 
 def on_server(make_url: Callable[[], str]) -> MakeFrontier:
     """A job of its own for each directory, on a server that all tests share."""
 
-    def make(directory: Path, options: FrontierOptions, clock: Clock) -> Frontier:
+    def make(
+        directory: Path, options: FrontierOptions, clock: Clock, resolve: Resolve | None = None
+    ) -> Frontier:
         job = f"job-{zlib.crc32(bytes(directory)):x}"
-        return RedisFrontier(make_url(), msgspec.structs.replace(options, job=job), clock=clock)
+        options = msgspec.structs.replace(options, job=job)
+        return RedisFrontier(make_url(), options, clock=clock, resolve=resolve)
 
     return make
 
 
 BACKENDS: dict[str, MakeFrontier] = {
-    "memory": lambda directory, options, clock: MemoryFrontier(options, clock=clock),
-    "sqlite": lambda directory, options, clock: SqliteFrontier(directory / "job.db", options, clock=clock),
+    "memory": lambda directory, options, clock, resolve=None: MemoryFrontier(
+        options, clock=clock, resolve=resolve
+    ),
+    "sqlite": lambda directory, options, clock, resolve=None: SqliteFrontier(
+        directory / "job.db", options, clock=clock, resolve=resolve
+    ),
     "valkey": on_server(servers.valkey_url),
     "redis": on_server(servers.redis_url),
     "cluster": on_server(servers.cluster_url),
@@ -63,8 +70,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -
     """`async with opened(per_host=2) as frontier`: one of the backend, with these FrontierOptions."""
 
     @asynccontextmanager
-    async def opened(**options: object) -> AsyncIterator[Frontier]:
-        frontier = BACKENDS[request.param](tmp_path, FrontierOptions(**options), clock)  # type: ignore[arg-type]
+    async def opened(resolve: Resolve | None = None, **options: object) -> AsyncIterator[Frontier]:
+        make, asked = BACKENDS[request.param], FrontierOptions(**options)  # type: ignore[arg-type]
+        frontier = make(tmp_path, asked, clock, resolve)
         await frontier.open()
         try:
             yield frontier

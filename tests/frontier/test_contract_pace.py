@@ -91,3 +91,19 @@ class TestPace:
             await frontier.pace([A], always(None))
             await frontier.add(pages("a", 1))
             assert (await frontier.overview()).hosts[0].pace is None
+
+    async def test_since_when_hosts_are_due_survives_a_restart(
+        self, opened: Opened, clock: ManualClock
+    ) -> None:
+        async with opened(ceiling=8) as frontier:
+            if type(frontier).__name__ == "MemoryFrontier":
+                return  # nothing of it does
+            await frontier.add(pages("a", 1) + pages("b", 1))
+            await frontier.pace([A, "http://b:80"], always(HostPace(2, state=b"x")))
+            await frontier.commit(done(*(await frontier.lease(9)).leases))
+            for host in "ba":
+                clock.now += 1.0
+                await frontier.add(pages(host, 1, 1))
+        clock.now += 1.0
+        async with opened(ceiling=8) as frontier:
+            assert urls(await frontier.lease(1)) == ["b/1"]

@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -436,6 +436,22 @@ class TestAway:
 
 
 class TestInbox:
+    async def test_what_is_pushed_shares_limits_by_domain_and_address_too(
+        self, job: str, client: redis.Redis
+    ) -> None:
+        async def resolve(names: Collection[str]) -> dict[str, str]:
+            return dict.fromkeys(names, "10.0.0.1")
+
+        options = FrontierOptions(job=job, politeness_by="ip", partitions=3, per_host=2)
+        frontier = RedisFrontier(servers.valkey_url(), options, resolve=resolve)
+        await frontier.open()
+        client.rpush(f"{job}:task:wait", "http://a/1", "http://b/1", "{not json", "http://c/1", "http://b/1")
+        batch = await frontier.lease(10)
+        assert [lease.host for lease in batch.leases] == ["10.0.0.1"] * 2
+        assert await frontier.stats() == Stats(waiting=1, leased=2, dead=1)
+        await frontier.close()
+        assert client.hget(f"{job}:meta", "version") == "3", "older versions stay away"
+
     async def test_what_others_push_is_visited_and_what_is_no_task_becomes_a_dead_letter(
         self, job: str, client: redis.Redis
     ) -> None:

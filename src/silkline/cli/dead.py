@@ -19,7 +19,7 @@ from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
 from silkline.outcome import REFUSALS, DeadLetter
-from silkline.url import check, host_of
+from silkline.url import check
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -78,7 +78,7 @@ def list_letters(
         wanted = [cause] if cause or not REFUSALS & causes.keys() else sorted(causes.keys() - REFUSALS)
         found = [
             await opened.dead_letters(cause=one, host=key, limit=limit)
-            for one, key in itertools.product(wanted, _keys(host))
+            for one, key in itertools.product(wanted, await _keys(opened, host))
         ]
         newest = sorted(itertools.chain(*found), key=lambda letter: -letter.at)
         return newest[:limit], causes
@@ -172,7 +172,8 @@ def export(
 
     async def read(opened: protocols.Frontier) -> list[DeadLetter]:
         most = sum((await opened.dead_causes()).values()) if limit is None else limit
-        found = [await opened.dead_letters(cause=cause, host=key, limit=most) for key in _keys(host)]
+        keys = await _keys(opened, host)
+        found = [await opened.dead_letters(cause=cause, host=key, limit=most) for key in keys]
         return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:most]
 
     letters = with_frontier(one_store(job, frontier, config), read)
@@ -202,20 +203,20 @@ def _each_host(store: Store, host: str | None, limit: int | None, verb: Verb) ->
 
     async def apply(opened: protocols.Frontier) -> int:
         number = 0
-        for key in _keys(host):
+        for key in await _keys(opened, host):
             number += await verb(opened, key, None if limit is None else limit - number)
         return number
 
     return with_frontier(store, apply)
 
 
-def _keys(host: str | None) -> list[str | None]:
+async def _keys(opened: protocols.Frontier, host: str | None) -> list[str | None]:
     """The frontier's keys for a host: a URL means one origin, a bare name its two usual ones."""
     if host is None:
         return [None]
     urls = [host] if "://" in host else [f"https://{host}", f"http://{host}"]
     try:
-        return [host_of(check(url)) for url in urls]
+        return list(dict.fromkeys(await opened.politeness_keys([check(url) for url in urls])))
     except BadUrlError as error:
         raise ConfigError(
             f"--host: {host!r} is no host; write shop.example or http://shop.example:8080"

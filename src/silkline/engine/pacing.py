@@ -16,9 +16,10 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.leases import Held
 from silkline.events import Visited
-from silkline.outcome import Done, HostPace
+from silkline.outcome import Done, HostPace, Lease
 from silkline.politeness.limiter import ALARM, LimiterRules, Pace, Sample, advance, fresh, log_seconds
 from silkline.protocols import Frontier
+from silkline.response import Response
 from silkline.url import host_of
 
 PERIOD = (0.9, 1.1)
@@ -104,7 +105,7 @@ class Pacing:
         if not isinstance(verdict, Done):
             cause = verdict.cause
             if cause in BUSY or cause in FAILED:
-                if response is not None and response.history and host_of(response.url) != lease.host:
+                if response is not None and response.history and is_elsewhere(response, lease):
                     return
                 if cause in BUSY:
                     sample.busy += 1
@@ -181,6 +182,11 @@ class Pacing:
         if len(self._watches) > MAX_WATCHED:
             keep = heard | self._heard
             self._watches = {host: watch for host, watch in self._watches.items() if host in keep}
+
+
+def is_elsewhere(response: Response, lease: Lease) -> bool:
+    """Whether redirects have led to another host."""
+    return host_of(response.url) != host_of(lease.request.url)
 
 
 def rules_of(settings: Settings) -> LimiterRules:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from silkline.config import FrontierOptions
+from silkline.engine.addresses import Addresses
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
 from silkline.errors import ConfigError, FrontierError
@@ -50,7 +51,8 @@ async def produce(
         batch=flow.batch or (BATCH if on_server(url) else BATCH_OF_FILE),
         remember=flow.remember and options.dedup != "none",
     )
-    frontier = frontier_from(url, options)
+    resolve = Addresses()
+    frontier = frontier_from(url, options, resolve)
     await frontier.open()
     frontier.listen(lambda: None, say)  # from here on: what may happen to its data, its workers say
     leaving = asyncio.create_task(_leave(frontier, stopping), name="leaving")
@@ -67,6 +69,7 @@ async def produce(
     finally:
         leaving.cancel()
         await frontier.close()  # idempotent
+        await resolve.close()
 
 
 async def _leave(frontier: Frontier, stopping: asyncio.Event) -> None:

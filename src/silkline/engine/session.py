@@ -11,6 +11,7 @@ from typing import TypeGuard, cast
 import msgspec
 
 from silkline.config import Settings
+from silkline.engine.addresses import addresses_for
 from silkline.engine.around import around_of, provider_of
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.delivery import Delivery
@@ -101,7 +102,8 @@ class Session:
             opened.callback(close_log, self._logger)
             if self._plan.owns_process:
                 opened.enter_context(tuned_interpreter())
-            frontier = frontier_from(settings.frontier_url, settings.frontier_options)
+            resolve = addresses_for(opened)
+            frontier = frontier_from(settings.frontier_url, settings.frontier_options, resolve)
             sinks = outputs_of(self._plan, frontier.worker)
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing

@@ -41,6 +41,7 @@ class Tools(msgspec.Struct, frozen=True):
     fingerprint: the identity of a URL, by the rules of the job.
     canonical: whether pages are trusted to say by rel=canonical what other URL they have.
     content_types: what pages may be; () for anything. twins: looks for pages that are nearly identical.
+    place: finds out to which politeness keys links belong, where that may take long.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     busy: the hosts that have said 429 lately, and not for how long.
     """
@@ -56,6 +57,7 @@ class Tools(msgspec.Struct, frozen=True):
     content_types: Sequence[str] = ()
     twins: NearDuplicates | None = None
     unindexed: str | None = None
+    place: Callable[[Sequence[str]], Awaitable[Sequence[str]]] | None = None
     policy: Policy | None = None
     busy: BusyHosts = msgspec.field(default_factory=BusyHosts)
 
@@ -89,6 +91,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
         items += tools.items.archived(response, lease)
+        if tools.place is not None and effects.links:
+            await tools.place([link.url for link in effects.links])
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases)
         dropped, refused = effects.dropped, effects.refused
     except (FatalError, Postponed):
@@ -97,7 +101,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         verdict = tools.retry.verdict(error, lease.request)
         block = host_block(error)
         # After a redirect it may be another host that is busy; that one's requests will find out themselves.
-        if block != 0.0 and response is not None and host_of(response.url) != lease.host:
+        if block != 0.0 and response is not None and host_of(response.url) != host_of(lease.request.url):
             block = 0.0
         elif block is None:
             block = tools.busy.busy(lease.host, started, perf_counter())

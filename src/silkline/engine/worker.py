@@ -146,6 +146,7 @@ class Worker:
             content_types=settings.content_types,
             twins=self._twins,
             unindexed=robot if settings.robots_meta == "all" else None,
+            place=parts.frontier.politeness_keys if parts.frontier.politeness_by == "ip" else None,
             policy=policy if parts.scope is None else RedirectGuard(parts.scope).after(policy),
         )
         if parts.robots is not None:

@@ -13,10 +13,11 @@ from math import inf
 
 import msgspec
 
-from silkline.config import FrontierOptions
+from silkline.config import FrontierOptions, PolitenessBy
 from silkline.errors import FrontierError
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage, chosen, newest
+from silkline.frontier.groups import Groups
 from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrivals, state_of
 from silkline.keys import KeyRules
 from silkline.outcome import (
@@ -38,17 +39,20 @@ from silkline.outcome import (
     Whereabouts,
     WorkerState,
 )
-from silkline.protocols import Clock, Decide, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
-from silkline.url import host_of
 
 
 class MemoryFrontier:
     """See `protocols.Frontier`. `clock` gives Unix seconds."""
 
-    def __init__(self, options: FrontierOptions, *, clock: Clock = time.time) -> None:
+    def __init__(
+        self, options: FrontierOptions, *, clock: Clock = time.time, resolve: Resolve | None = None
+    ) -> None:
         self._options = options
         self._clock = clock
+        self._groups = Groups(options.politeness_by, self._grouped, resolve)
+        self._group_of: dict[str, str] = {}
         self._worker = rules.new_worker_id()
         self._is_open = False
         self._last_id = 0
@@ -81,6 +85,13 @@ class MemoryFrontier:
     def fingerprint(self, url: str) -> int:
         return self._keys.fingerprint(url)
 
+    @property
+    def politeness_by(self) -> PolitenessBy:
+        return self._options.politeness_by
+
+    async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
+        return list(map(await self._groups.keys(urls), urls))
+
     async def close(self) -> None:
         if self._is_open:
             self._give_back(list(self._leased))
@@ -88,8 +99,9 @@ class MemoryFrontier:
             self._is_open = False
 
     async def add(self, requests: Sequence[Request]) -> Added:
+        key_of = await self._groups.keys(request.url for request in requests)
         now = self._now()
-        added, refused = self._enqueue(arrivals(requests, self._keys), now)
+        added, refused = self._enqueue(arrivals(requests, self._keys, key_of), now)
         return Added(added, len(requests) - added - refused.count, refused)
 
     async def lease(self, count: int) -> LeaseBatch:
@@ -114,11 +126,14 @@ class MemoryFrontier:
         return [token for token in tokens if token not in self._leased]
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
+        requests = [link for outcome in outcomes for link in outcome.links]
+        key_of = await self._groups.keys(request.url for request in requests)
         now = self._now()
-        links = arrivals([link for outcome in outcomes for link in outcome.links], self._keys)
+        links = arrivals(requests, self._keys, key_of)
         accepted, stale = self._check(outcomes)
         if stale:
-            links = arrivals([link for outcome in accepted for link in outcome.links], self._keys)
+            requests = [link for outcome in accepted for link in outcome.links]
+            links = arrivals(requests, self._keys, key_of)
         duplicates, claimed = rules.first_claims(accepted, self._seen.__contains__)
         if duplicates:
             accepted = [rules.without_items(o) if o.lease.token in duplicates else o for o in accepted]
@@ -151,10 +166,14 @@ class MemoryFrontier:
         known.blocked_until = max(known.blocked_until, now + seconds)
         self._settle([known], now)
 
-    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+    async def limit_host(
+        self, host: str, *, delay: float | None = None, cap: int | None = None, only_raise: bool = False
+    ) -> None:
         rules.check_limits(delay, cap)
         now = self._now()
         known = self._host(host)
+        if only_raise and delay is not None and known.delay is not None:
+            delay = max(delay, known.delay)
         known.delay = known.delay if delay is None else delay
         known.cap = known.cap if cap is None else cap
         for queue in known.queues.values():
@@ -268,7 +287,7 @@ class MemoryFrontier:
         now = self._now()
         fingerprint = self._keys.fingerprint(url)
         if fingerprint not in self._seen:
-            host = host_of(url)
+            host = await self._groups.key(url)
             return rules.not_seen(host, self._taken[host], self._options.max_pages_per_host)
         for place in (self._waiting, self._delayed, self._leased, self._dead):
             for entry in place.values():
@@ -302,6 +321,7 @@ class MemoryFrontier:
 
     async def apply(self, options: FrontierOptions) -> None:
         now = self._now()
+        options = msgspec.structs.replace(options, politeness_by=self._options.politeness_by)
         before, self._options = self._options, options
         limits = [(given.per_host, given.delay, given.ceiling) for given in (before, options)]
         if limits[0] == limits[1]:
@@ -338,6 +358,12 @@ class MemoryFrontier:
         if not self._is_open:
             raise FrontierError("the frontier is not open")
         return self._clock()
+
+    async def _grouped(self, proposals: Mapping[str, str]) -> Mapping[str, str]:
+        for host, key in proposals.items():
+            if key:
+                self._group_of.setdefault(host, key)
+        return {host: self._group_of[host] for host in proposals if host in self._group_of}
 
     def _host(self, key: str) -> Host:
         if key not in self._hosts:

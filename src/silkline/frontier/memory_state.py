@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -13,7 +13,6 @@ from silkline.frontier import rules
 from silkline.keys import KeyRules
 from silkline.outcome import HostPace, HostState, KeptValue
 from silkline.request import Request
-from silkline.url import host_of
 
 
 @dataclass(slots=True, eq=False)
@@ -93,12 +92,14 @@ class Expiring:
         return KeptValue(value, until - now) if until > now else None
 
 
-def arrivals(requests: Sequence[Request], keys: KeyRules) -> list[tuple[int, str, Request]]:
+def arrivals(
+    requests: Sequence[Request], keys: KeyRules, key_of: Callable[[str], str]
+) -> list[tuple[int, str, Request]]:
     """(fingerprint, host, request), no fingerprint twice, each request as JSON brings it back: no backend
     keeps more than that."""
     unique: dict[int, tuple[int, str, Request]] = {}
     for request in msgspec.json.decode(rules.encode(requests), type=list[Request]):
         fingerprint = keys.of(request)
         if fingerprint not in unique:
-            unique[fingerprint] = (fingerprint, host_of(request.url), request)
+            unique[fingerprint] = (fingerprint, key_of(request.url), request)
     return list(unique.values())

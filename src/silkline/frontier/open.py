@@ -14,7 +14,7 @@ from silkline.errors import ConfigError, JobError
 from silkline.frontier import sqlite_lookup
 from silkline.frontier.memory import MemoryFrontier
 from silkline.frontier.sqlite import SqliteFrontier
-from silkline.protocols import Frontier, Positions
+from silkline.protocols import Frontier, Positions, Resolve
 from silkline.resolve import redacted
 
 if TYPE_CHECKING:
@@ -29,22 +29,24 @@ ONLY_ON_A_SERVER = ("partitions", "dedup", "keep_done_urls")
 USUAL_JOB = FrontierOptions().job
 
 
-def frontier_from(url: str, options: FrontierOptions) -> Frontier:
+def frontier_from(url: str, options: FrontierOptions, resolve: Resolve | None = None) -> Frontier:
     """The frontier behind a URL, not opened yet: "memory:"; "sqlite:///relative/path" or
     "sqlite:////absolute/path"; "redis://host:port/db" and the other schemes of SERVER_SCHEMES.
+
+    resolve: finds out addresses, for whoever adds requests to a job that is polite by "ip".
 
     Raises ConfigError for anything else, for options that this frontier does not know, and where its extra
     is not installed.
     """
     check_options(url, options)
     if url == MEMORY:
-        return MemoryFrontier(options)
+        return MemoryFrontier(options, resolve=resolve)
     if on_server(url):
         _redis_lookup()
         from silkline.frontier.redis import RedisFrontier
 
-        return RedisFrontier(url, options)
-    return SqliteFrontier(_path(url), options)
+        return RedisFrontier(url, options, resolve=resolve)
+    return SqliteFrontier(_path(url), options, resolve=resolve)
 
 
 def on_server(url: str) -> bool:

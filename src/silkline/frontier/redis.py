@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from silkline.config import FrontierOptions
+from silkline.config import FrontierOptions, PolitenessBy
 from silkline.errors import FrontierError
 from silkline.frontier import redis_items, redis_reads, rules
 from silkline.frontier.redis_commit import Commits, Held
@@ -18,7 +18,7 @@ from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink, Say
 from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of, placed
+from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
@@ -33,9 +33,8 @@ from silkline.outcome import (
     Stats,
     Whereabouts,
 )
-from silkline.protocols import Clock, Decide, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
-from silkline.url import host_of
 
 LONGEST_NAP = 2.0
 """Seconds after which an idle worker asks again though nobody told it anything: news may get lost."""
@@ -59,11 +58,18 @@ ONCE = ("add", "commit", "resend", "items", "drained")
 class RedisFrontier:
     """See `protocols.Frontier`. `clock` stands in for the server's time in tests."""
 
-    def __init__(self, url: str, options: FrontierOptions, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        options: FrontierOptions,
+        *,
+        clock: Clock | None = None,
+        resolve: Resolve | None = None,
+    ) -> None:
         self._clock = clock
         self._local: Clock = clock or monotonic
         self._link = RedisLink(url)
-        self._job = Job(self._link, options, clock)
+        self._job = Job(self._link, options, clock, resolve)
         self._held = Held()
         self._commits = Commits(self._job, self._held, self._local)
         self._news = News(self._link, self._job.channel)
@@ -125,7 +131,7 @@ class RedisFrontier:
 
     async def add(self, requests: Sequence[Request]) -> Added:
         added, refused = 0, NONE_REFUSED
-        for partition, batch in self._job.spread(placed(requests, self._job.keys)).items():
+        for partition, batch in self._job.spread(await self._job.placed(requests)).items():
             new, over = await partition.add(arrivals(batch))
             added += new
             refused += over
@@ -133,6 +139,13 @@ class RedisFrontier:
 
     def fingerprint(self, url: str) -> int:
         return self._job.keys.fingerprint(url)
+
+    @property
+    def politeness_by(self) -> PolitenessBy:
+        return self._job.groups.by
+
+    async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
+        return list(map(await self._job.groups.keys(urls), urls))
 
     async def lease(self, count: int) -> LeaseBatch:
         if self._unsure:
@@ -178,10 +191,14 @@ class RedisFrontier:
     async def block_host(self, host: str, seconds: float) -> None:
         await self._job.of(host).call("limit", host=host, seconds=float(seconds))
 
-    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+    async def limit_host(
+        self, host: str, *, delay: float | None = None, cap: int | None = None, only_raise: bool = False
+    ) -> None:
         rules.check_limits(delay, cap)
         own_delay = None if delay is None else float(delay)
-        await self._job.of(host).call("limit", host=host, set=True, own_delay=own_delay, cap=cap)
+        await self._job.of(host).call(
+            "limit", host=host, set=True, own_delay=own_delay, cap=cap, only_raise=only_raise
+        )
 
     async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
         groups: dict[Partition, list[str]] = {}
@@ -202,7 +219,7 @@ class RedisFrontier:
     ) -> Sequence[DeadLetter]:
         letters = []
         for partition in self._job.partitions:
-            async for some in redis_reads.letters(partition, cause, host, limit):
+            async for some in redis_reads.letters(partition, self._job.groups, cause, host, limit):
                 letters += some
         letters.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
         return [letter.told() for letter in letters[:limit]]
@@ -226,23 +243,24 @@ class RedisFrontier:
     async def dead_items(
         self, *, cause: str | None = None, host: str | None = None, limit: int = 100
     ) -> Sequence[DeadItem]:
-        return await redis_items.listed(self._job.partitions, cause, host, limit)
+        return await redis_items.listed(self._job.partitions, self._job.groups, cause, host, limit)
 
     async def dead_item_causes(self) -> Mapping[str, int]:
-        return await redis_items.causes(self._job.partitions)
+        return await redis_items.causes(self._job.partitions, self._job.groups)
 
     async def resend_items(
         self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
     ) -> int:
-        return await redis_items.resend(self._job.partitions, cause, host, limit)
+        return await redis_items.resend(self._job.partitions, self._job.groups, cause, host, limit)
 
     async def drop_items(
         self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
     ) -> int:
-        return await redis_items.drop(self._job.partitions, cause, host, limit)
+        return await redis_items.drop(self._job.partitions, self._job.groups, cause, host, limit)
 
     async def explain(self, url: str) -> Whereabouts:
-        return await redis_reads.explain(self._job.of(host_of(url)), url, self.fingerprint(url))
+        host = await self._job.groups.key(url)
+        return await redis_reads.explain(self._job.of(host), host, self.fingerprint(url))
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         if facts:
@@ -281,6 +299,7 @@ class RedisFrontier:
             partitions=old.partitions,
             bloom_capacity=old.bloom_capacity,
             bloom_error=old.bloom_error,
+            politeness_by=old.politeness_by,
         )
         limits = f"{options.per_host} {options.delay:g} {options.ceiling}"
         for partition in self._job.partitions:
@@ -317,6 +336,7 @@ class RedisFrontier:
                 budget_spent=spent and not expiry,
             )
         if fell_back:
+            self._job.groups.forget()
             self._link.say(
                 "Redis fell back to an earlier state (a failover, or a restart from an older file): "
                 "what it lost is done again"
@@ -375,7 +395,9 @@ class RedisFrontier:
             while missed:  # somebody else takes letters out, too, and so moves those behind
                 missed = False
                 left = None if limit is None else limit - moved
-                async for some in redis_reads.letters(partition, cause, host, left, tasks_only=again):
+                async for some in redis_reads.letters(
+                    partition, self._job.groups, cause, host, left, tasks_only=again
+                ):
                     took = await partition.take_out(self._with_keys(some), again=again)
                     moved += took
                     missed = missed or took < len(some)

@@ -11,7 +11,7 @@ import msgspec
 from silkline.frontier import redis_reads, rules
 from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import arrivals, placed, refused_of
+from silkline.frontier.redis_wire import arrivals, refused_of
 from silkline.frontier.store_thread import StoreThread
 from silkline.outcome import NONE_REFUSED, Committed, Outcome
 from silkline.protocols import Clock, Deliver, Positions
@@ -54,6 +54,8 @@ class Commits:
             thread.stop()
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None) -> Committed:
+        # Before our turn: to find out where hosts belong may take long.
+        await self._job.groups.keys(link.url for outcome in outcomes for link in outcome.links)
         first: dict[int, Outcome] = {}
         for outcome in outcomes:
             first.setdefault(outcome.lease.token, outcome)
@@ -108,7 +110,7 @@ class Commits:
         while True:
             # First of all: what cannot be added fails the whole commit.
             links = self._job.spread(
-                placed((link for outcome in outcomes for link in outcome.links), self._job.keys)
+                await self._job.placed(link for outcome in outcomes for link in outcome.links)
             )
             own = arrivals(links.pop(partition, []))
             duplicates, claims = await self._claims(outcomes)
@@ -155,7 +157,7 @@ class Commits:
         Those of others are marked after it: there two pages that lead to a third one at the same moment may
         both be taken for the first.
         """
-        places = self._places(outcomes)
+        places = await self._places(outcomes)
         if not places:
             return set(), {}
         seen = await self._seen(places)
@@ -166,14 +168,16 @@ class Commits:
         return duplicates, claims
 
     async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        places = self._places(outcomes)
+        places = await self._places(outcomes)
         return rules.distinct(outcomes, (await self._seen(places)).__contains__) if places else outcomes
 
-    def _places(self, outcomes: Sequence[Outcome]) -> dict[int, Partition]:
+    async def _places(self, outcomes: Sequence[Outcome]) -> dict[int, Partition]:
         """By fingerprint, where each alias belongs."""
         if self._job.options.dedup == "none":
             return {}
-        return {a.fingerprint: self._job.of(a.host) for outcome in outcomes for a in outcome.aliases}
+        aliases = [alias for outcome in outcomes for alias in outcome.aliases]
+        key_of = await self._job.groups.keys(alias.host for alias in aliases)
+        return {alias.fingerprint: self._job.of(key_of(alias.host)) for alias in aliases}
 
     async def _seen(self, places: Mapping[int, Partition]) -> set[int]:
         seen: set[int] = set()

@@ -8,6 +8,7 @@ from silkline.errors import BadUrlError, TaskError
 from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_wire import Placed, arrivals, bad_task, placed
 from silkline.request import MAX_TASK_BYTES, request_from_task
+from silkline.url import host_of
 
 Elsewhere = Callable[[list[Placed]], Awaitable[list[Placed]]]
 
@@ -43,7 +44,7 @@ class Inbox:
         lock, *entries = reply
         if not entries:
             return 0
-        good, bad = self._sorted_out(entries)
+        good, bad = await self._sorted_out(entries)
         batch = arrivals(await self._elsewhere(good))
         args = [entries[0], entries[-1], *bad, *batch.args]
         (added,) = await self._job.home.once(
@@ -57,13 +58,17 @@ class Inbox:
         )
         return len(entries) if added >= 0 else None
 
-    def _sorted_out(self, entries: list[bytes]) -> tuple[list[Placed], list[bytes]]:
+    async def _sorted_out(self, entries: list[bytes]) -> tuple[list[Placed], list[bytes]]:
         """The requests, and a dead letter for each entry that is none."""
-        requests, bad = [], []
+        tasks, bad = [], []
         for entry in entries:
             try:
-                requests += placed([request_from_task(entry)], self._job.keys)
+                request = request_from_task(entry)
+                placed([request], self._job.keys, host_of)
+                tasks.append(request)
             except (TaskError, BadUrlError) as error:
                 bad.append(bad_task(entry, str(error), self._job.worker))
+        key_of = await self._job.groups.keys(task.url for task in tasks)
+        requests = [one for task in tasks for one in placed([task], self._job.keys, key_of)]
         unique = {request.fingerprint: request for request in reversed(requests)}
         return [r for r in requests if unique.pop(r.fingerprint, None) is not None], bad

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage, chosen, newest
+from silkline.frontier.groups import Groups
 from silkline.frontier.redis_partition import Partition
 from silkline.frontier.redis_wire import dead_page_of, fingerprint_bytes, json_of, rest_of
 from silkline.outcome import DeadItem
@@ -18,7 +21,7 @@ CHUNK = 200
 Member = tuple[DeadPage, bytes]
 
 
-async def _pages(partition: Partition) -> AsyncIterator[list[Member]]:
+async def _pages(partition: Partition, groups: Groups) -> AsyncIterator[list[Member]]:
     """The newest first. What is taken out meanwhile makes others be passed over."""
     # Ranks count from the oldest: what comes in moves none of those to come.
     end = int(await partition.command("ZCARD", "dead_items"))
@@ -26,7 +29,12 @@ async def _pages(partition: Partition) -> AsyncIterator[list[Member]]:
         start = max(0, end - CHUNK)
         flat = await partition.command("ZRANGE", "dead_items", start, end - 1, "WITHSCORES")
         members = _pairs(flat)
-        yield [(dead_page_of(member, at), member) for member, at in reversed(members)]
+        pages = [dead_page_of(member, at) for member, at in reversed(members)]
+        key_of = await groups.keys(page.request.url for page in pages)
+        yield [
+            (msgspec.structs.replace(page, host=key_of(page.request.url)), member)
+            for page, (member, _) in zip(pages, reversed(members), strict=True)
+        ]
         end = start
 
 
@@ -38,12 +46,12 @@ def _pairs(reply: Sequence[Any]) -> list[tuple[bytes, float]]:
 
 
 async def listed(
-    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int
+    partitions: Sequence[Partition], groups: Groups, cause: str | None, host: str | None, limit: int
 ) -> Sequence[DeadItem]:
     found: list[DeadPage] = []
     for partition in partitions:
         left = limit
-        async for members in _pages(partition):
+        async for members in _pages(partition, groups):
             pages = [page for page, _ in members if page.has(cause, host)]
             found += pages
             left -= sum(len(page.chosen(cause, host)) for page in pages)
@@ -52,23 +60,23 @@ async def listed(
     return [item for _, items in chosen(newest(found), cause, host, limit) for item in items]
 
 
-async def causes(partitions: Sequence[Partition]) -> Mapping[str, int]:
+async def causes(partitions: Sequence[Partition], groups: Groups) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for partition in partitions:
-        async for members in _pages(partition):
+        async for members in _pages(partition, groups):
             counts.update(item.cause for page, _ in members for item in page.items)
     return counts
 
 
 async def resend(
-    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int | None
+    partitions: Sequence[Partition], groups: Groups, cause: str | None, host: str | None, limit: int | None
 ) -> int:
     moved = 0
     for partition in partitions:
         missed = True
         while missed and moved != limit:  # somebody else takes some out, too, and so moves those behind
             missed = False
-            async for members in _pages(partition):
+            async for members in _pages(partition, groups):
                 asked = [one for one in members if one[0].has(cause, host)]
                 asked = asked[: None if limit is None else limit - moved]
                 if asked:
@@ -82,14 +90,14 @@ async def resend(
 
 
 async def drop(
-    partitions: Sequence[Partition], cause: str | None, host: str | None, limit: int | None
+    partitions: Sequence[Partition], groups: Groups, cause: str | None, host: str | None, limit: int | None
 ) -> int:
     dropped = 0
     for partition in partitions:
         missed = True
         while missed and dropped != limit:
             missed = False
-            async for members in _pages(partition):
+            async for members in _pages(partition, groups):
                 texts = {page.id: member for page, member in members}
                 left = None if limit is None else limit - dropped
                 picked = list(chosen((page for page, _ in members), cause, host, left))

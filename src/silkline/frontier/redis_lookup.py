@@ -16,8 +16,8 @@ from silkline.frontier.redis_partition import prefix_of
 from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
-    r"(meta|hosts|paces|levels|expiry|delayed|ops|idle|taken|draining|positions|facts|config|stats|workers"
-    r"|task:wait|task:dead|url:done|dead_items|(seen|due|wait|back|held|kept|cache):.*)",
+    r"(meta|hosts|groups|paces|levels|expiry|delayed|ops|idle|taken|draining|positions|facts|config|stats"
+    r"|workers|task:wait|task:dead|url:done|dead_items|(seen|due|wait|back|held|kept|cache):.*)",
     re.DOTALL,
 )
 """Names behind a partition's prefix that are the job's. Whatever else begins like it is left alone."""
@@ -69,6 +69,7 @@ def options_in(url: str, job: str) -> FrontierOptions | None:
         dedup=meta["dedup"],  # type: ignore[arg-type]
         bloom_capacity=int(meta["bloom_capacity"]),
         bloom_error=float(meta["bloom_error"]),
+        politeness_by=meta.get("politeness_by", "host"),  # type: ignore[arg-type]
     )
 
 

@@ -12,11 +12,11 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
+from silkline.frontier.groups import Groups
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
 from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
-from silkline.url import host_of
 
 CHUNK = 1_000
 LOOKED_AT = 200_000
@@ -54,9 +54,15 @@ def moves(raw: Raw, partition: Partition, changed: Mapping[str, str]) -> list[tu
 
 
 async def letters(
-    partition: Partition, cause: str | None, host: str | None, limit: int | None, *, tasks_only: bool = False
+    partition: Partition,
+    groups: Groups,
+    cause: str | None,
+    host: str | None,
+    limit: int | None,
+    *,
+    tasks_only: bool = False,
 ) -> AsyncIterator[list[Letter]]:
-    """Dead letters, the newest first, at most `limit`; a bounded number at a time.
+    """Dead letters, the newest first, at most `limit`; a bounded number at a time. host: the politeness key.
 
     tasks_only: none that never was a task, and cannot be visited.
 
@@ -69,7 +75,7 @@ async def letters(
     while end > 0 and (left is None or left > 0):
         start = max(0, end - CHUNK)
         texts = await partition.command("LRANGE", "task:dead", start, end - 1)
-        pending += map(letter_of, texts, count(start))
+        pending += await _grouped(list(map(letter_of, texts, count(start))), groups)
         end = start
         pending.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
         # Those of the last moment may have more of their like in the next chunk.
@@ -86,6 +92,17 @@ async def letters(
             left -= len(chosen)
         if chosen:
             yield chosen
+
+
+async def _grouped(letters: list[Letter], groups: Groups) -> list[Letter]:
+    """With the hosts that their requests belong to."""
+    if groups.by == "host":
+        return letters
+    key_of = await groups.keys(letter.host for letter in letters if letter.host)
+    return [
+        msgspec.structs.replace(letter, host=key_of(letter.host)) if letter.host else letter
+        for letter in letters
+    ]
 
 
 def _before_last_moment(sorted_letters: Sequence[Letter]) -> int:
@@ -114,8 +131,7 @@ async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
     return causes
 
 
-async def explain(partition: Partition, url: str, fingerprint: int) -> Whereabouts:
-    host = host_of(url)
+async def explain(partition: Partition, host: str, fingerprint: int) -> Whereabouts:
     place, *facts = await partition.call(
         "explain",
         [fingerprint_bytes(fingerprint)],

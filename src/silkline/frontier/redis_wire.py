@@ -10,6 +10,7 @@ import msgspec
 
 from silkline.errors import BadUrlError, TaskError
 from silkline.frontier.dead_pages import DeadPage
+from silkline.frontier.groups import KeyOf
 from silkline.keys import KeyRules
 from silkline.outcome import DeadItem, DeadLetter, Lease, Refused
 from silkline.request import Request, request_from_task
@@ -42,14 +43,14 @@ class Placed(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-def placed(requests: Iterable[Request], keys: KeyRules) -> list[Placed]:
+def placed(requests: Iterable[Request], keys: KeyRules, key_of: KeyOf) -> list[Placed]:
     """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
     unique: dict[int, Placed] = {}
     for request in requests:
         fingerprint = keys.of(request)
         if fingerprint not in unique:
             payload = fingerprint_bytes(fingerprint) + json_of(request)
-            unique[fingerprint] = Placed(host_of(request.url), request.priority, fingerprint, payload)
+            unique[fingerprint] = Placed(key_of(request.url), request.priority, fingerprint, payload)
     return list(unique.values())
 
 

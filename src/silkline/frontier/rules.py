@@ -103,6 +103,13 @@ def other_keys(job: str, kept: Sequence[str]) -> str:
     )
 
 
+def other_grouping(job: str, kept: str, asked: str) -> str:
+    return (
+        f"the job {job!r} was created with politeness_by = {kept}, not {asked}: that cannot change; "
+        "leave it out, choose another --job, or start over with --fresh"
+    )
+
+
 def check_limits(delay: float | None, cap: int | None) -> None:
     if delay is not None and not 0 <= delay < float("inf"):
         raise ValueError(f"a delay of {delay} seconds: it must be 0 or more")

@@ -1,11 +1,12 @@
--- The frontier of one job, version 5. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 6. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
     last_token   INTEGER NOT NULL DEFAULT 0,  -- every lease gets the next one; none is ever used twice
     ended_visits INTEGER NOT NULL DEFAULT 0,  -- visits that ended in done or dead: what max_pages counts
     per_host     INTEGER NOT NULL,            -- the limits that queues.due was last computed with
-    delay        REAL    NOT NULL
+    delay        REAL    NOT NULL,
+    ceiling      INTEGER
 );
 
 -- Every fingerprint that was ever added. Seen and in no row of requests means done.
@@ -17,7 +18,7 @@ CREATE TABLE aliases (fingerprint INTEGER PRIMARY KEY);
 -- Requests of each host that were taken since there is a `max_pages_per_host`.
 CREATE TABLE taken (host TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 
--- What the job keeps as it was when it began. ignore_params: JSON array.
+-- What the job keeps as it was when it began. ignore_params: JSON array; politeness_by.
 CREATE TABLE begun_with (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE hosts (
@@ -29,6 +30,9 @@ CREATE TABLE hosts (
     last_token    INTEGER NOT NULL DEFAULT 0,
     blocked_until REAL NOT NULL DEFAULT -1e999
 );
+
+-- By politeness_by = ip: of each host as in `url.host_of`, the key that it shares with others.
+CREATE TABLE groups (host TEXT PRIMARY KEY, key TEXT NOT NULL) WITHOUT ROWID;
 
 -- How fast hosts are asked because of what they answer; most hosts have none.
 CREATE TABLE paces (

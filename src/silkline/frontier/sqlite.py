@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from silkline.config import FrontierOptions
+from silkline.config import FrontierOptions, PolitenessBy
 from silkline.errors import FrontierError
 from silkline.frontier import rules, sqlite_items, sqlite_reads
-from silkline.frontier.sqlite_file import Database, open_reader
-from silkline.frontier.sqlite_store import SqliteStore, arrivals
+from silkline.frontier.groups import Groups
+from silkline.frontier.sqlite_arrivals import arrivals
+from silkline.frontier.sqlite_file import Database, kept_grouping, open_reader
+from silkline.frontier.sqlite_store import SqliteStore
 from silkline.frontier.store_thread import StoreThread
 from silkline.outcome import (
     Added,
@@ -26,7 +28,7 @@ from silkline.outcome import (
     Stats,
     Whereabouts,
 )
-from silkline.protocols import Clock, Decide, Deliver, Positions
+from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
 
 T = TypeVar("T")
@@ -39,16 +41,25 @@ class SqliteFrontier:
     ready by the caller, before anything is queued.
     """
 
-    def __init__(self, path: Path | str, options: FrontierOptions, *, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        options: FrontierOptions,
+        *,
+        clock: Clock = time.time,
+        resolve: Resolve | None = None,
+    ) -> None:
         self._path = Path(path)
         self._options = options
         self._clock = clock
+        self._resolve = resolve
         self._worker = rules.new_worker_id()
         self._news: Callable[[], None] = _nobody_listens
         self._store: SqliteStore | None = None
         self._writer: StoreThread
         self._reader: StoreThread
         self._reads: Database
+        self._groups: Groups
 
     @property
     def worker(self) -> str:
@@ -67,10 +78,20 @@ class SqliteFrontier:
             store.close(self._clock())
             raise
         self._reader = StoreThread("frontier-reader")
+        self._groups = Groups(kept_grouping(self._reads), self._grouped, self._resolve)
         self._store = store
 
     def fingerprint(self, url: str) -> int:
         return self._opened().keys.fingerprint(url)
+
+    @property
+    def politeness_by(self) -> PolitenessBy:
+        self._opened()
+        return self._groups.by
+
+    async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
+        self._opened()
+        return list(map(await self._groups.keys(urls), urls))
 
     async def close(self) -> None:
         store, self._store = self._store, None
@@ -84,7 +105,8 @@ class SqliteFrontier:
             self._writer.stop()
 
     async def add(self, requests: Sequence[Request]) -> Added:
-        batch = arrivals(requests, self._opened().keys)
+        keys = self._opened().keys
+        batch = arrivals(requests, keys, await self._groups.keys(request.url for request in requests))
         added, refused = await self._write(lambda store: store.add(batch, self._clock()))
         return Added(added, len(requests) - added - refused.count, refused)
 
@@ -99,8 +121,10 @@ class SqliteFrontier:
         return await self._write(lambda store: store.renew(tokens, self._clock()))
 
     async def commit(self, outcomes: Sequence[Outcome], deliver: Deliver | None = None) -> Committed:
-        links = arrivals((link for outcome in outcomes for link in outcome.links), self._opened().keys)
-        return await self._write(lambda store: store.commit(outcomes, links, deliver, self._clock()))
+        keys, requests = self._opened().keys, [link for outcome in outcomes for link in outcome.links]
+        key_of = await self._groups.keys(request.url for request in requests)
+        links = arrivals(requests, keys, key_of)
+        return await self._write(lambda store: store.commit(outcomes, links, key_of, deliver, self._clock()))
 
     async def release(self, tokens: Sequence[int]) -> None:
         await self._write(lambda store: store.release(tokens, self._clock()))
@@ -108,9 +132,13 @@ class SqliteFrontier:
     async def block_host(self, host: str, seconds: float) -> None:
         await self._write(lambda store: store.block_host(host, seconds, self._clock()))
 
-    async def limit_host(self, host: str, *, delay: float | None = None, cap: int | None = None) -> None:
+    async def limit_host(
+        self, host: str, *, delay: float | None = None, cap: int | None = None, only_raise: bool = False
+    ) -> None:
         rules.check_limits(delay, cap)
-        await self._write(lambda store: store.limit_host(host, delay, cap, self._clock()))
+        await self._write(
+            lambda store: store.limit_host(host, delay, cap, self._clock(), only_raise=only_raise)
+        )
 
     async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
         await self._write(lambda store: store.pace(hosts, decide, self._clock()))
@@ -167,8 +195,9 @@ class SqliteFrontier:
 
     async def explain(self, url: str) -> Whereabouts:
         fingerprint, most = self.fingerprint(url), self._options.max_pages_per_host
+        host = await self._groups.key(url)
         return await self._read(
-            lambda reads: sqlite_reads.explain(reads, url, fingerprint, most, self._clock())
+            lambda reads: sqlite_reads.explain(reads, host, fingerprint, most, self._clock())
         )
 
     async def remember(self, facts: Mapping[str, str]) -> None:
@@ -208,6 +237,9 @@ class SqliteFrontier:
 
     def leave(self, patience: float) -> None:
         """A file is never away; how long its lock is waited for does not change."""
+
+    async def _grouped(self, proposals: Mapping[str, str]) -> Mapping[str, str]:
+        return await self._write(lambda store: store.group(proposals))
 
     async def _write(
         self, verb: Callable[[SqliteStore], T], undo: Callable[[SqliteStore, T], None] | None = None

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from silkline.config import FrontierOptions
+from silkline.config import FrontierOptions, PolitenessBy
 from silkline.errors import ConfigError, FrontierError, JobError
-from silkline.frontier.rules import other_keys
+from silkline.frontier.rules import other_grouping, other_keys
 from silkline.keys import KeyRules, agreed, expanded
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""
@@ -129,6 +129,7 @@ def open_writer(path: Path, options: FrontierOptions) -> Database:
                 _create_or_migrate(database, options)
                 _refuse_other_job(database, options.job)
                 _refuse_other_keys(database, options)
+                _refuse_other_grouping(database, options)
             for verb in VERBS:
                 database.script(f"verbs/{verb}.sql")
         except BaseException:
@@ -222,12 +223,14 @@ def _create_or_migrate(database: Database, options: FrontierOptions) -> None:
     if version == 0:
         database.script("schema.sql")
         database.run(
-            "INSERT INTO meta (job, per_host, delay) VALUES (?, ?, ?)",
+            "INSERT INTO meta (job, per_host, delay, ceiling) VALUES (?, ?, ?, ?)",
             options.job,
             options.per_host,
             options.delay,
+            options.ceiling,
         )
         database.run("INSERT INTO begun_with VALUES ('ignore_params', ?)", key_rules(options))
+        database.run("INSERT INTO begun_with VALUES ('politeness_by', ?)", options.politeness_by)
         database.run(f"PRAGMA application_id = {APPLICATION_ID}")
     else:
         _refuse_other_job(database, options.job)
@@ -244,6 +247,17 @@ def kept_keys(database: Database) -> KeyRules:
     """A job of an older version has none, and goes on without."""
     row = database.row("SELECT value FROM begun_with WHERE name = 'ignore_params'")
     return KeyRules(() if row is None else msgspec.json.decode(row[0], type=tuple[str, ...]))
+
+
+def kept_grouping(database: Database) -> PolitenessBy:
+    row = database.row("SELECT value FROM begun_with WHERE name = 'politeness_by'")
+    return "host" if row is None else row[0]
+
+
+def _refuse_other_grouping(database: Database, options: FrontierOptions) -> None:
+    kept = kept_grouping(database)
+    if options.politeness_by not in (kept, FrontierOptions().politeness_by):
+        raise JobError(other_grouping(options.job, kept, options.politeness_by))
 
 
 def _refuse_other_keys(database: Database, options: FrontierOptions) -> None:

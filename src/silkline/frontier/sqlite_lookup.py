@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
@@ -42,8 +42,15 @@ def options_in(path: Path) -> FrontierOptions | None:
 
     Raises JobError for a file that is no frontier, FrontierError for a damaged one.
     """
-    row = _looked_up(path, lambda database: database.row("SELECT job, per_host, delay FROM meta"))
-    return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2])
+    row = _looked_up(path, _limits)
+    return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2], ceiling=row[3])
+
+
+def _limits(database: Database) -> Any:
+    """A file that no worker has opened since it was made by an older version has no ceiling yet."""
+    (version,) = database.row("PRAGMA user_version")
+    column = "ceiling" if version >= 6 else "10000"
+    return database.row(f"SELECT job, per_host, delay, {column} FROM meta")
 
 
 def remove(path: Path, job: str | None = None) -> None:

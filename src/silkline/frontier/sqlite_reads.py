@@ -23,7 +23,6 @@ from silkline.outcome import (
 )
 from silkline.protocols import Positions
 from silkline.request import Request
-from silkline.url import host_of
 
 _request = msgspec.json.Decoder(Request)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
@@ -123,11 +122,10 @@ def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
     )
 
 
-def explain(database: Database, url: str, fingerprint: int, most: int | None, now: float) -> Whereabouts:
+def explain(database: Database, host: str, fingerprint: int, most: int | None, now: float) -> Whereabouts:
     """Looks through the host's requests: fingerprints alone are not indexed, which saves disk on each URL.
 
-    most: the budget of a host."""
-    host = host_of(url)
+    host: the politeness key. most: the budget of a host."""
     if database.row("SELECT 1 FROM seen WHERE fingerprint = ?", fingerprint) is None:
         taken = database.row("SELECT count FROM taken WHERE host = ?", host)
         return rules.not_seen(host, taken[0] if taken else 0, most)

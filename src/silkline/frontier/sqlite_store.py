@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError
-from silkline.frontier import rules, sqlite_items
+from silkline.frontier import rules, sqlite_items, sqlite_pace
+from silkline.frontier.groups import KeyOf
 from silkline.frontier.liveness import WorkerLock
+from silkline.frontier.sqlite_arrivals import Arrivals, arrivals, claim, within_budget
 from silkline.frontier.sqlite_file import Database, kept_keys, open_writer
 from silkline.keys import KeyRules
 from silkline.outcome import (
@@ -29,8 +30,6 @@ from silkline.outcome import (
     Verdict,
 )
 from silkline.protocols import Decide, Deliver
-from silkline.request import Request
-from silkline.url import host_of
 
 COMPANY_POLL = 0.1
 """Seconds until an idle worker asks again while others share the file: it hears nothing of their commits."""
@@ -43,38 +42,6 @@ ORDER BY r.at DESC, r.id DESC LIMIT coalesce(?3, -1)
 
 _leases = msgspec.json.Decoder(tuple[Lease, ...])
 _integers = msgspec.json.Decoder(list[int])
-
-
-class Arrivals(msgspec.Struct, frozen=True):
-    """A batch for `add_requests`: two JSON texts, and how many different requests there are in it."""
-
-    groups: str
-    fingerprints: str
-    requests: str
-    count: int
-    rows: Sequence[Row]
-    hosts: Sequence[tuple[str, int]]
-
-
-Row = tuple[int, int, Request]
-"""Fingerprint, index of its host and priority in the groups, request."""
-
-
-def arrivals(requests: Iterable[Request], keys: KeyRules) -> Arrivals:
-    """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
-    rows: dict[int, tuple[int, int, Request]] = {}
-    groups: dict[tuple[str, int], int] = {}
-    for request in requests:
-        fingerprint = keys.of(request)
-        if fingerprint not in rows:
-            group = groups.setdefault((host_of(request.url), request.priority), len(groups))
-            rows[fingerprint] = (fingerprint, group, request)
-    return _written(list(rows.values()), list(groups))
-
-
-def _written(rows: Sequence[Row], hosts: Sequence[tuple[str, int]]) -> Arrivals:
-    fingerprints = sorted([row[0] for row in rows])
-    return Arrivals(_json(hosts), _json(fingerprints), rules.encode(rows).decode(), len(rows), rows, hosts)
 
 
 class SqliteStore:
@@ -129,7 +96,14 @@ class SqliteStore:
         if self._options.max_pages_per_host is None:
             return self._add(batch, now), NONE_REFUSED
         with self._database.transaction():
-            return self._add_within(self._options.max_pages_per_host, batch, now)
+            return self._add_within(batch, now)
+
+    def _add_within(self, batch: Arrivals, now: float) -> tuple[int, Refused]:
+        """Inside a transaction."""
+        refused, most = NONE_REFUSED, self._options.max_pages_per_host
+        if most is not None and batch.count:
+            batch, refused = within_budget(self._database, most, batch)
+        return (self._add(batch, now) if batch.count else 0), refused
 
     def _add(self, batch: Arrivals, now: float) -> int:
         self._database.run(
@@ -141,37 +115,6 @@ class SqliteStore:
         )
         (added,) = self._database.row("SELECT count FROM added")
         return int(added)
-
-    def _add_within(self, most: int, batch: Arrivals, now: float) -> tuple[int, Refused]:
-        known = {
-            row[0]
-            for row in self._database.rows(
-                "SELECT value FROM json_each(?) WHERE value IN (SELECT fingerprint FROM seen)",
-                batch.fingerprints,
-            )
-        }
-        hosts = _json(sorted({host for host, _ in batch.hosts}))
-        taken = Counter(
-            dict(
-                self._database.rows(
-                    "SELECT host, count FROM taken WHERE host IN (SELECT value FROM json_each(?))", hosts
-                )
-            )
-        )
-        rows: list[Row] = []
-        refused = NONE_REFUSED
-        for row in batch.rows:
-            host = batch.hosts[row[1]][0]
-            if row[0] in known:
-                continue
-            if taken[host] >= most:
-                refused += Refused(1, row[2].url)
-                continue
-            taken[host] += 1
-            rows.append(row)
-        for count in taken.items():
-            self._database.run("INSERT OR REPLACE INTO taken (host, count) VALUES (?, ?)", *count)
-        return self._add(_written(rows, batch.hosts), now), refused
 
     def lease(self, count: int, now: float) -> LeaseBatch:
         batch = self._lease(count, now)
@@ -199,27 +142,30 @@ class SqliteStore:
         return _integers.decode(lost)
 
     def commit(
-        self, outcomes: Sequence[Outcome], links: Arrivals, deliver: Deliver | None, now: float
+        self,
+        outcomes: Sequence[Outcome],
+        links: Arrivals,
+        key_of: KeyOf,
+        deliver: Deliver | None,
+        now: float,
     ) -> Committed:
         """`links` are those of all the outcomes, made ready before the write lock was taken."""
         first: dict[int, Outcome] = {}
         for outcome in outcomes:
             first.setdefault(outcome.lease.token, outcome)
-        added, refused, duplicates = 0, NONE_REFUSED, set[int]()
+        duplicates = set[int]()
         with self._database.transaction():
             accepted = self._finish(list(first.values()), now) if first else []
             counted = {id(outcome) for outcome in accepted}
             if len(accepted) < len(outcomes):
-                links = arrivals((link for outcome in accepted for link in outcome.links), self.keys)
+                requests = [link for outcome in accepted for link in outcome.links]
+                links = arrivals(requests, self.keys, key_of)
             if any(outcome.aliases for outcome in accepted):
-                duplicates = self._claim(accepted)
+                duplicates = claim(self._database, accepted)
                 accepted = [rules.without_items(o) if o.lease.token in duplicates else o for o in accepted]
             if any(outcome.dead_items for outcome in accepted):
                 sqlite_items.keep(self._database, accepted, now)
-            if links.count and self._options.max_pages_per_host is None:
-                added = self._add(links, now)
-            elif links.count:
-                added, refused = self._add_within(self._options.max_pages_per_host or 0, links, now)
+            added, refused = self._add_within(links, now)
             if deliver is not None:
                 positions = dict(self._database.rows("SELECT sink, position FROM positions"))
                 moved = deliver(accepted, positions).items() - positions.items()
@@ -233,49 +179,24 @@ class SqliteStore:
 
     def block_host(self, host: str, seconds: float, now: float) -> None:
         with self._database.transaction():
-            self._database.run(
-                "INSERT INTO hosts (key, blocked_until) VALUES (?, ?) ON CONFLICT DO UPDATE "
-                "SET blocked_until = max(blocked_until, excluded.blocked_until)",
-                host,
-                now + seconds,
-            )
+            sqlite_pace.block(self._database, host, now + seconds)
             self._settle(host, now)
 
-    def limit_host(self, host: str, delay: float | None, cap: int | None, now: float) -> None:
+    def limit_host(
+        self, host: str, delay: float | None, cap: int | None, now: float, *, only_raise: bool
+    ) -> None:
         with self._database.transaction():
-            self._database.run(
-                "INSERT INTO hosts (key, delay, cap) VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
-                "SET delay = coalesce(excluded.delay, delay), cap = coalesce(excluded.cap, cap)",
-                host,
-                delay,
-                cap,
-            )
+            sqlite_pace.limit(self._database, host, delay, cap, only_raise=only_raise)
             self._settle_anew(host, now)
 
     def pace(self, hosts: Sequence[str], decide: Decide, now: float) -> None:
         with self._database.unsynced(), self._database.transaction():
-            for host in dict.fromkeys(hosts):
-                known = self._database.row(
-                    "SELECT p.state FROM hosts AS h JOIN paces AS p ON p.host = h.id WHERE h.key = ?", host
-                )
-                paced = decide(host, None if known is None else known[0], now)
-                if paced is None:
-                    continue
-                self._database.run(
-                    "INSERT INTO hosts (key, blocked_until) VALUES (?, ?) ON CONFLICT DO UPDATE "
-                    "SET blocked_until = max(blocked_until, excluded.blocked_until)",
-                    host,
-                    now + paced.block if paced.block > 0 else -inf,
-                )
-                self._database.run(
-                    "INSERT OR REPLACE INTO paces (host, cap, delay, state) "
-                    "SELECT id, ?, ?, ? FROM hosts WHERE key = ?",
-                    paced.cap,
-                    paced.delay,
-                    paced.state,
-                    host,
-                )
+            for host in sqlite_pace.decide_paces(self._database, hosts, decide, now):
                 self._settle_anew(host, now)
+
+    def group(self, proposals: Mapping[str, str]) -> Mapping[str, str]:
+        """See `groups.Decided`."""
+        return sqlite_pace.decide_groups(self._database, proposals)
 
     def resend(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
         with self._database.transaction():
@@ -346,7 +267,7 @@ class SqliteStore:
         self._options = options
         with self._database.transaction():
             self._use_options()
-            self._database.run("UPDATE meta SET per_host = ?, delay = ?", options.per_host, options.delay)
+            self._keep_limits()
             self._settle_all(now)
 
     def _live(self) -> Mapping[str, str]:
@@ -380,18 +301,6 @@ class SqliteStore:
         (tokens,) = self._database.row("SELECT json_group_array(token) FROM ending")
         accepted = set(_integers.decode(tokens))
         return [outcome for outcome in outcomes if outcome.lease.token in accepted]
-
-    def _claim(self, accepted: Sequence[Outcome]) -> set[int]:
-        """Mark their aliases as seen; the tokens of the duplicates."""
-
-        def seen(fingerprint: int) -> bool:
-            return self._database.row("SELECT 1 FROM seen WHERE fingerprint = ?", fingerprint) is not None
-
-        duplicates, claimed = rules.first_claims(accepted, seen)
-        for fingerprint in claimed:
-            self._database.run("INSERT INTO seen VALUES (?)", fingerprint)
-            self._database.run("INSERT INTO aliases VALUES (?)", fingerprint)
-        return duplicates
 
     def _keep_positions(self, positions: Mapping[str, str]) -> None:
         for position in positions.items():
@@ -435,13 +344,17 @@ class SqliteStore:
 
     def _settle_by_new_limits(self, now: float) -> None:
         """Where the queues were last computed with other limits than this worker's, compute them again."""
-        limits = (self._options.per_host, self._options.delay)
         with self._database.transaction():
-            # Where hosts have paces, these were under another ceiling, perhaps.
-            paced = self._database.row("SELECT 1 FROM paces LIMIT 1") is not None
-            if paced or self._database.row("SELECT per_host, delay FROM meta") != limits:
-                self._database.run("UPDATE meta SET per_host = ?, delay = ?", *limits)
+            if self._database.row("SELECT per_host, delay, ceiling FROM meta") != self._limits:
+                self._keep_limits()
                 self._settle_all(now)
+
+    @property
+    def _limits(self) -> tuple[int, float, int | None]:
+        return (self._options.per_host, self._options.delay, self._options.ceiling)
+
+    def _keep_limits(self) -> None:
+        self._database.run("UPDATE meta SET per_host = ?, delay = ?, ceiling = ?", *self._limits)
 
     def _settle_all(self, now: float) -> None:
         self._database.run("UPDATE queues SET due = 1e999")

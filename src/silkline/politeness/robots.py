@@ -35,6 +35,8 @@ GIVEN_UP = 3_600.0
 UNREACHED = 5.0
 """Seconds for which a host that could not be reached at all is not asked again."""
 
+MOST_KEYS = 10_000
+
 STALE = DAY
 """Seconds for which an answer is kept beyond its time, for when the file cannot be read again (2.4)."""
 
@@ -97,6 +99,7 @@ class Robots:
         self._retry_after = retry_after
         self._memory = Memory()
         self._flights: dict[str, _Flight] = {}
+        self._delays: dict[str, float] = {}
         self._admitted = ""
         self._fetch: CallNext
         self._slow_down: SlowDown
@@ -106,16 +109,17 @@ class Robots:
         self._fetch = fetch
         self._slow_down = slow_down
 
-    async def admit(self, request: Request, host: str) -> None:
-        """Return if the page may be fetched now.
+    async def admit(self, request: Request, key: str) -> None:
+        """Return if the page may be fetched now. key: the politeness key, which several hosts may share.
 
         Raises RobotsRefused; Postponed while the file cannot be had, and where the host's delay has just
         been learnt and another page goes first; RobotsUnreachable when that has lasted too long; and the
         FetchError of a host that cannot be reached at all.
         """
+        host = host_of(request.url)
         entry, flight = self._memory.get(host), None
         if entry is None:
-            entry, flight = await self._look_up(host)
+            entry, flight = await self._look_up(host, key)
         if (wait := self._check(entry, request.url)) is not None:
             raise Postponed(f"{entry.known.source}: {entry.known.note}; tried again in {wait:.0f} s")
         if flight is not None and self._delay(entry.known):
@@ -131,7 +135,7 @@ class Robots:
             host = host_of(request.url)
             entry = self._memory.get(host)
             if entry is None:
-                entry, _ = await self._look_up(host)
+                entry, _ = await self._look_up(host, await self._key(request.url))
             if (wait := self._check(entry, request.url)) is not None:
                 raise RobotsUnreachable(f"{entry.known.source}: {entry.known.note}", wait)
         return await call_next(request)
@@ -141,7 +145,7 @@ class Robots:
         host = host_of(url)
         entry = self._memory.get(host)
         if entry is None:
-            entry, _ = await self._look_up(host)
+            entry, _ = await self._look_up(host, await self._key(url))
         if entry.error is not None:
             raise entry.error.with_traceback(None)
         return verdict_of(entry.known, url)
@@ -166,16 +170,20 @@ class Robots:
             raise RobotsRefused(str(verdict_of(known, url)))
         return None
 
-    async def _look_up(self, host: str) -> tuple[Entry, _Flight]:
+    async def _key(self, url: str) -> str:
+        (key,) = await self._frontier.politeness_keys((url,))
+        return key
+
+    async def _look_up(self, host: str, key: str) -> tuple[Entry, _Flight]:
         """What all who ask at the same time get; it goes on when one of them is cancelled."""
         flight = self._flights.get(host)
         if flight is None:
-            flight = _Flight(asyncio.create_task(self._find(host), name=f"robots.txt {host}"))
+            flight = _Flight(asyncio.create_task(self._find(host, key), name=f"robots.txt {host}"))
             self._flights[host] = flight
             flight.task.add_done_callback(lambda _: self._flights.pop(host))
         return await asyncio.shield(flight.task), flight
 
-    async def _find(self, host: str) -> Entry:
+    async def _find(self, host: str, key: str) -> Entry:
         _reading.set(True)
         name = kept_name(self._options.agent, host)
         kept = await self._frontier.kept(name)
@@ -187,10 +195,10 @@ class Robots:
             if entry.error is None:
                 fresh = entry.until - monotonic()
                 await self._frontier.keep(name, encode(entry.known), fresh + STALE)
-                await self._announce(host, entry.known, before, fresh)
+                await self._announce(key, entry.known, before, fresh)
         self._memory.put(host, entry)
         if delay := self._delay(entry.known):
-            self._slow_down(host, delay)
+            self._slow_down(key, self._longest(key, delay))
         return entry
 
     async def _read(self, host: str, before: Known | None) -> Entry:
@@ -214,18 +222,20 @@ class Robots:
         )
         return Entry(known, GIVEN_UP if known.given_up else wait)
 
-    async def _announce(self, host: str, known: Known, before: Known | None, seconds: float) -> None:
+    async def _announce(self, key: str, known: Known, before: Known | None, seconds: float) -> None:
         """Make what was read count for all workers, and tell the operator what is out of the ordinary."""
         options = self._options
         if known.given_up:
             self._tell(Trouble(f"{known.source} cannot be had ({known.note}): its host's pages are given up"))
         elif known.failures:
-            await self._frontier.block_host(host, seconds)
+            await self._frontier.block_host(key, seconds)
             if known.failures == 1:
                 self._tell(Trouble(f"{known.source} cannot be had ({known.note}): its host's pages wait"))
         delay = self._delay(known)
         if delay or (before is not None and self._delay(before)):
-            await self._frontier.limit_host(host, delay=max(delay, options.delay))
+            # Of several hosts with one key, the one that asks for most is listened to.
+            shared = self._frontier.politeness_by != "host"
+            await self._frontier.limit_host(key, delay=max(delay, options.delay), only_raise=shared)
         if (known.robots.delay or 0.0) > options.max_delay:
             self._tell(
                 Trouble(
@@ -233,6 +243,15 @@ class Robots:
                     f"they are {options.max_delay:g} s apart (max_delay)"
                 )
             )
+
+    def _longest(self, key: str, delay: float) -> float:
+        """What the hosts of this key that this worker knows ask for."""
+        if self._frontier.politeness_by == "host":
+            return delay
+        if len(self._delays) >= MOST_KEYS:
+            self._delays.clear()
+        self._delays[key] = max(delay, self._delays.get(key, 0.0))
+        return self._delays[key]
 
     def _delay(self, known: Known) -> float:
         """Seconds between two starts that robots.txt asks for, where it is more than the job's own delay."""
