@@ -73,7 +73,7 @@ class Silkline:
         sample, self._sample = self._sample, Sample()
         if self._blocked[1] > self._told:
             sample.block_from, sample.block_until = self._blocked[0] - now, self._blocked[1] - now
-        sample.span = now - max(self._told, self._ignore)
+        sample.span = now - self._told
         self._told = now
         if not sample.answered + sample.busy + sample.failed:
             return
@@ -86,7 +86,7 @@ class Silkline:
         if pace.pause:
             self._block(now + pace.pause)
         if pace.since > now:
-            self._ignore, self._in_a_row = pace.since, 0
+            self._ignore, self._in_a_row = now, 0
 
     def _block(self, until: float) -> None:
         self.shared.blocked_until = max(self.shared.blocked_until, until)

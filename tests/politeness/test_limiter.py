@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -42,19 +43,35 @@ SERVERS: dict[str, Make] = {
 }
 
 
-def asked(server: Server, rules: LimiterRules = TRIED, workers: int = 1, seconds: int = 600) -> Trace:
-    shared = Shared(rules.start)
-    return crawl(server, [Silkline(rules, shared, 0.9 * n / workers) for n in range(workers)], seconds)
+def asked(
+    server: Server, rules: LimiterRules = TRIED, workers: int = 1, seconds: int = 600, seed: int = 0
+) -> Trace:
+    """seed: of the moments at which each worker tells what it has seen."""
+    shared, dice = Shared(rules.start), random.Random(seed)
+    return crawl(server, [Silkline(rules, shared, dice.uniform(0.0, 0.95)) for _ in range(workers)], seconds)
 
 
 def factor(rates: Sequence[float]) -> float:
     return max(rates) / max(0.001, min(rates))
 
 
+@pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("name", SERVERS)
-def test_it_finds_the_capacity_and_stays_there(name: str) -> None:
+def test_it_finds_the_capacity_and_stays_there(name: str, workers: int) -> None:
+    holds_to_what_is_promised(name, workers, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 10))
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("name", SERVERS)
+def test_it_finds_the_capacity_whenever_workers_tell(name: str, workers: int, seed: int) -> None:
+    holds_to_what_is_promised(name, workers, seed)
+
+
+def holds_to_what_is_promised(name: str, workers: int, seed: int) -> None:
     server = SERVERS[name]()
-    trace = asked(server)
+    trace = asked(server, workers=workers, seed=seed)
     full = server.capacity(100.0)
     assert max(trace.smooth(10)[:6]) >= 0.9 * full, "90 % of the capacity within 60 s"
     assert trace.rate(60, 200) >= 0.85 * full
@@ -62,29 +79,19 @@ def test_it_finds_the_capacity_and_stays_there(name: str) -> None:
     assert factor(trace.smooth(10)[6:20]) < 2.0
     if "third" in name:
         assert trace.rate(230, 400) >= 0.8 * full / 3
-        assert trace.errors(230, 400) < 0.0125
+        assert trace.errors(230, 400) < 0.01
         assert factor(trace.smooth(10)[23:40]) < 2.0
     assert trace.rate(470, 600) >= 0.85 * full
     assert trace.errors(470, 600) < 0.01
     assert factor(trace.smooth(10)[47:]) < 2.0
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_several_workers_find_it_together(name: str) -> None:
-    """What each learns late costs something."""
-    server = SERVERS[name]()
-    trace = asked(server, workers=4)
-    full = server.capacity(100.0)
-    for first, last in ((60, 200), (470, 600)):
-        assert trace.rate(first, last) >= 0.55 * full
-        assert trace.errors(first, last) < 0.02
-
-
-def test_a_host_that_bans_is_asked_at_a_pace_at_which_it_does_not() -> None:
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_host_that_bans_is_asked_at_a_pace_at_which_it_does_not(workers: int) -> None:
     server = Banning(10.0)
-    trace = asked(server, seconds=1_200)
+    trace = asked(server, workers=workers, seconds=1_200)
     assert trace.errors(300, 1_200) < 0.01
-    assert trace.rate(300, 1_200) >= 0.7 * server.capacity(0.0)
+    assert trace.rate(300, 1_200) >= 0.6 * server.capacity(0.0)
 
 
 @pytest.mark.parametrize("name", ["latency", "latency, more than per_host", "constant"])
@@ -119,10 +126,10 @@ class TestRules:
     def test_all_well_goes_up_by_half_to_the_ceiling(self) -> None:
         pace = fresh(0.0, LimiterRules(start=8, ceiling=20))
         caps = []
-        for number in (80, 80, 120, 120, 180, 180, 200):
+        for number in (80, 120, 120, 120, 180, 180, 180, 200):
             self.well(pace, number, rules=LimiterRules(start=8, ceiling=20))
             caps.append(pace.cap)
-        assert caps == [12, 12, 18, 18, 20, 20, 20]
+        assert caps == [12, 12, 12, 18, 18, 18, 20, 20], "the others tell late what came of it"
         assert pace.free
         assert pace.delay == 0.0
 
@@ -133,9 +140,10 @@ class TestRules:
         assert pace.cap == 8
 
     def test_more_in_flight_that_brings_no_more_answers_is_taken_back(self) -> None:
-        pace = self.well(self.well(fresh(0.0, TRIED), 80), 0)
+        pace = self.well(self.well(self.well(fresh(0.0, TRIED), 80), 80), 80, 0.15)
         assert pace.cap == 12
-        assert self.well(pace, 80, 0.15).cap == 8
+        assert self.well(pace, 80, 0.15).cap == 7, "until what waits at the host is done"
+        assert self.well(pace, 70).cap == 8
 
     def test_one_failure_in_a_hundred_changes_nothing_and_one_429_a_little(self) -> None:
         pace = fresh(0.0, KEPT)

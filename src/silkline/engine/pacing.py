@@ -54,13 +54,13 @@ class _Watch:
         self.told = now
         self.pace: Pace | None = None
 
-    def take(self, now: float, lag: float) -> Sample:
-        """What was seen since the last time."""
+    def take(self, now: float, since: float, lag: float) -> Sample:
+        """What was seen since `since`."""
         sample, self.sample = self.sample, Sample()
         if self.block_until > self.told:
             sample.block_from, sample.block_until = self.block_from - now, self.block_until - now
         sample.lag = lag
-        sample.span = now - max(self.told, self.ignore)
+        sample.span = now - since
         self.told = now
         return sample
 
@@ -83,6 +83,7 @@ class Pacing:
         self._lag = lag
         self._watches: dict[str, _Watch] = {}
         self._heard: set[str] = set()
+        self._told = monotonic()
         self._alarm = asyncio.Event()
 
     def follow(self, settings: Settings) -> None:
@@ -136,11 +137,12 @@ class Pacing:
 
     async def tell(self) -> None:
         """Let what was seen since the last time count."""
+        now, lag = monotonic(), self._lag()
+        since, self._told = self._told, now
         if not self._heard:
             return
-        now, lag = monotonic(), self._lag()
         heard, self._heard = self._heard, set()
-        samples = {host: self._watches[host].take(now, lag) for host in heard}
+        samples = {host: self._watches[host].take(now, since, lag) for host in heard}
         paces: dict[str, tuple[Pace, float]] = {}
 
         def decide(host: str, state: bytes | None, at: float) -> HostPace | None:
@@ -175,7 +177,7 @@ class Pacing:
         elif before is not None and (pace.cap < before.cap or pace.delay > 1.1 * before.delay):
             self._give_back(self._held.withdraw(host))
         if pace.since > at:
-            watch.ignore = monotonic() + pace.since - at
+            watch.ignore = monotonic()
             watch.in_a_row = 0
 
     def _forget(self, heard: set[str]) -> None:

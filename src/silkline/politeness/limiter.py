@@ -5,6 +5,7 @@ a row, what all workers have seen of it since is judged:
 
     less than 1 % failures, latency good     x 1.5, up to 95 % of where it last failed; there it waits for
                                              `patience`, then goes on by 5 %, 10 %, 20 %, ...
+    the same, but more brings no more        back to where it was, as after a failure
     1 % to 5 % failures                      as it is; where it was a 429 or a 503: x 0.95
     more than 5 % failures                   x 0.7 of what it still answered well
     latency more than twice the host's best  x 0.7
@@ -40,15 +41,21 @@ NOTICED = 0.1
 """Seconds by which latency has to grow at least: less harms nobody, and is lost in the noise."""
 HELPLESS = 3
 GAIN = 0.3
-"""More in flight by a half must bring more answers by 0.3 of that, or it is taken back."""
+"""More by a half must bring more answers by 0.3 of that, or it is taken back."""
+FEW = 8.0
+"""One request less of fewer in flight than that is more than is wanted: then a delay follows."""
+CLEAR = 0.15
+"""By so much more has to be asked until that shows in the answers."""
+QUEUEING = 1.3
+"""So many times its best is the latency of a host at which requests wait for each other."""
 LONGEST_DRAIN = 10.0
 
-PATIENCE, MOST_PATIENCE = 5.0, 60.0
+PATIENCE, MOST_PATIENCE = 5.0, 40.0
 """Seconds that it waits at 95 % of where it last failed; doubled each time that going on has failed again."""
 SELDOM, RARELY = 60, 400
 """So many requests pass between two such attempts, at first and in the end, where the rate is low."""
 BANNED, MOST_BANNED = 60.0, 900.0
-"""The same after nothing but failures."""
+"""The same after nothing but failures; steps stay small then."""
 FIRST_STEP, LAST_STEP = 0.05, 0.5
 PAUSES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
@@ -92,9 +99,12 @@ class Pace(msgspec.Struct, omit_defaults=True):
     """A host's pace, as all workers share it. `advance` is what changes it.
 
     value: requests in flight, or a second if `paced`. limit: where it last failed, None if it never did.
-    best: the host's best latency in seconds, 0 while unknown. since: when the epoch began; answered to lag:
-    its sample so far. seen: requests answered a second when all was well last. shared: it has been told to
-    the others. until: it does nothing before (a step down has to show first).
+    best: the host's best latency in seconds, 0 while unknown; latency: that of the last epoch. seen: requests
+    answered a second when all was well last. since: when the epoch began, or will begin; sample: what was
+    seen in it; idle: seconds of it in which the host was blocked. mark: since when the last step down shows.
+    told: when a worker told last. patience, try_at, step, trying: how it goes on past `limit`. tried,
+    tried_rate, stepped: value, answers a second and moment of the last step up. helpless: steps down in a
+    row. pauses: so many in a row; pause: how long nobody may ask from now on. why: of the last change.
     """
 
     value: float
@@ -123,16 +133,18 @@ class Pace(msgspec.Struct, omit_defaults=True):
     cap: int = 1
     delay: float = 0.0
     free: bool = True
+    why: str = ""
 
     def hold(self, rules: LimiterRules) -> None:
         """Say in cap and delay what `value` means."""
         if self.paced:
+            self.value = max(self.value, rules.floor)
             self.delay = max(SHORTEST_DELAY, 1.0 / self.value)
             wanted = ceil(self.value * (self.latency + OVERHEAD) * 2.0)
             self.cap = 1 if self.pauses else max(1, min(wanted, rules.ceiling))
         else:
             self.delay = 0.0
-            self.cap = max(1, min(int(self.value), rules.ceiling))
+            self.cap = max(1, min(int(self.value + 1e-6), rules.ceiling))
         self.free = not self.paced and not self.pauses and self.cap >= rules.ceiling
 
 
@@ -165,8 +177,9 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
     if _is_over(pace, now):
         elapsed = max(0.2, now - pace.since - pace.idle - _idle(pace, now))
         pace.idle = 0.0
-        judged, pace.sample, pace.since = pace.sample, Sample(), now
-        _judge(pace, judged, elapsed, now, rules)
+        judged, began = pace.sample, pace.since
+        pace.sample, pace.since = Sample(), now
+        _judge(pace, judged, elapsed, began, now, rules)
         pace.hold(rules)
     return pace.pause > 0.0 or before != (pace.cap, pace.delay)
 
@@ -219,7 +232,7 @@ def _is_over(pace: Pace, now: float) -> bool:
     return elapsed >= LONG_EPOCH or (elapsed >= EPOCH and (number >= ENOUGH or sample.busy > 1))
 
 
-def _judge(pace: Pace, sample: Sample, elapsed: float, now: float, rules: LimiterRules) -> None:
+def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float, rules: LimiterRules) -> None:
     bad = sample.busy + sample.failed
     number = sample.answered + bad
     rate, good = number / elapsed, sample.answered / elapsed
@@ -233,18 +246,15 @@ def _judge(pace: Pace, sample: Sample, elapsed: float, now: float, rules: Limite
     if severe and not sample.busy and pace.helpless >= HELPLESS:
         return
     if severe or slow:
-        _step_down(pace, good if severe else rate, now, rules, slow=slow and not severe)
+        _step_down(pace, share, good if severe else rate, now, rules, slow=slow and not severe)
     elif sample.busy and share >= CALM:
-        _step_back(pace, good, now)
+        _step_back(pace, share, good, now)
     elif share < CALM:
         pace.helpless = 0
         pace.seen = good if not pace.seen else 0.7 * pace.seen + 0.3 * good
         if not _is_used(pace, rate):
             return
-        if pace.paced:
-            _step_up(pace, now, rules)
-        elif now >= pace.stepped + EPOCH + 2.0 * pace.latency:
-            _step_up_or_back(pace, rate, now, rules)
+        _step_up_or_back(pace, rate, began, now, rules)
 
 
 def _is_slow(pace: Pace, sample: Sample) -> bool:
@@ -273,9 +283,11 @@ def _is_used(pace: Pace, rate: float) -> bool:
 
 def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: bool) -> None:
     """Nothing but failures: the host is down, or has shut us out, or (not `banned`) says that it is busy."""
+    pace.why = "nothing but failures" if banned else "nothing but 429 and 503"
     if pace.pauses == 0:
         seen = pace.seen or rate
-        pace.limit = max(rules.floor, 0.5 * seen)
+        # The first time nobody knows by how much it was too quick; later it was tried in small steps.
+        pace.limit = max(rules.floor, (DOWN if pace.patience >= BANNED else 0.5) * seen)
         pace.value, pace.paced = max(rules.floor, 0.25 * seen), True
         if banned:
             pace.patience = min(MOST_BANNED, max(BANNED, 4.0 * pace.patience))
@@ -287,59 +299,89 @@ def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: 
     pace.since = now + pace.pause
 
 
-def _step_down(pace: Pace, rate: float, now: float, rules: LimiterRules, *, slow: bool) -> None:
-    """rate: what the host still answered well, a second."""
+def _step_down(pace: Pace, share: float, rate: float, now: float, rules: LimiterRules, *, slow: bool) -> None:
+    """share: of failures. rate: what the host still answered well, a second."""
     pace.helpless += 1
     pace.tried = 0.0
+    if slow:
+        pace.why = f"latency of {pace.latency:.2g} s, {pace.best:.2g} s at best"
+    else:
+        pace.why = f"{share:.0%} failures"
     first = pace.limit is None and not pace.paced
     if not pace.paced and (slow or first) and pace.value > 1.5:
         pace.value = max(1.0, DOWN * pace.value)
         pace.limit = pace.value / BACK
     else:
-        # What went wrong may also have kept requests from being made: no step is longer than to a half.
-        failed_at = max(min(pace.value, rate), pace.value * 0.5 / DOWN) if pace.paced else rate
+        # Of a pace that is set the share of good answers says best what was still borne: what was counted
+        # in a short time, by several workers, between blocks, does not. No step is longer than to a half.
+        failed_at = pace.value * max(1.0 - share, 0.5 / DOWN) if pace.paced else rate
         # What few answers between blocks say is too uncertain to be a limit: the next trouble shows it.
         pace.limit = max(rules.floor, failed_at) if pace.paced else None
         pace.paced = True
         pace.value = max(rules.floor, DOWN * failed_at)
     _worry(pace)
     _rest(pace, now)
-    _wait_for_effect(pace, now)
+    _wait_for_effect(pace, now, 1.0 - DOWN)
 
 
-def _step_back(pace: Pace, good: float, now: float) -> None:
-    pace.value = max(1.0, BACK * pace.value) if not pace.paced else BACK * min(pace.value, good)
+def _step_back(pace: Pace, share: float, good: float, now: float) -> None:
+    pace.why = f"{share:.0%} answers with 429 or 503"
+    if pace.paced:
+        pace.value *= BACK * (1.0 - share)
+    elif pace.value < FEW:
+        pace.value, pace.paced = BACK * good, True
+    else:
+        pace.value *= BACK
     pace.limit = pace.value / BACK
     _worry(pace)
     _rest(pace, now)
-    _wait_for_effect(pace, now)
+    _wait_for_effect(pace, now, 1.0 - BACK)
 
 
-def _wait_for_effect(pace: Pace, now: float) -> None:
+def _wait_for_effect(pace: Pace, now: float, left_free: float) -> None:
     """What was asked before a step down still comes in, and a queue that has built up at the host empties
     with what the step leaves free: until then nothing is judged."""
     queue = max(0.0, pace.latency - pace.best)
-    pace.since = now + min(LONGEST_DRAIN, max(0.9 * EPOCH, pace.latency + queue / (1.0 - DOWN)))
+    pace.since = now + min(LONGEST_DRAIN, max(0.9 * EPOCH, pace.latency + queue / left_free))
     pace.mark = pace.since
 
 
-def _step_up_or_back(pace: Pace, rate: float, now: float, rules: LimiterRules) -> None:
-    """More requests in flight are good for something only where more answers come of them."""
-    if pace.tried:
+def _step_up_or_back(pace: Pace, rate: float, began: float, now: float, rules: LimiterRules) -> None:
+    """To ask more is good for something only where more answers come of it."""
+    if pace.limit is not None and pace.value < BACK * pace.limit:
+        pace.tried = 0.0
+        _step_up(pace, now, rules)
+        return
+    if pace.tried and pace.value > pace.tried:
+        # Other workers tell up to an epoch later what they have seen.
+        if began < pace.stepped + EPOCH + pace.latency:
+            return
         gain, wanted = rate / max(pace.tried_rate, 0.01) - 1.0, pace.value / pace.tried - 1.0
-        if wanted > 0.0 and gain < GAIN * wanted:
-            pace.value, pace.limit = pace.tried, pace.tried / BACK
-            pace.tried = 0.0
-            pace.trying = True
-            _worry(pace)
-            _rest(pace, now)
+        # Where a pace is set, few answers alone may be chance; a queue at the host shows in its latency, too.
+        queueing = not pace.paced or pace.latency > QUEUEING * pace.best
+        if wanted >= CLEAR and gain < GAIN * wanted and queueing:
+            _take_back(pace, now)
+            return
+        if wanted < CLEAR:
+            pace.stepped = now
+            _step_up(pace, now, rules)
             return
     pace.tried, pace.tried_rate, pace.stepped = pace.value, rate, now
     _step_up(pace, now, rules)
 
 
+def _take_back(pace: Pace, now: float) -> None:
+    pace.value, pace.limit, pace.tried = BACK * pace.tried, pace.tried / BACK, 0.0
+    pace.trying = True
+    pace.why = "more requests brought no more answers"
+    _worry(pace)
+    _rest(pace, now)
+    _wait_for_effect(pace, now, 1.0 - BACK)
+
+
 def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
     top = inf if pace.limit is None else BACK * pace.limit
+    pace.why = "it answers well"
     if pace.value < top:
         pace.value = min(UP * pace.value, top)
         if pace.value >= top:
@@ -347,9 +389,10 @@ def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
     elif pace.trying or now >= pace.try_at:
         pace.value *= 1.0 + pace.step
         pace.limit = pace.value / BACK
-        if pace.step >= LAST_STEP:
+        wary = pace.patience >= BANNED
+        if pace.step >= LAST_STEP and not wary:
             pace.patience = max(PATIENCE, 0.5 * pace.patience)
-        pace.step, pace.trying = min(LAST_STEP, 2.0 * pace.step), True
+        pace.step, pace.trying = min(FIRST_STEP if wary else LAST_STEP, 2.0 * pace.step), True
     if not pace.paced and pace.value >= rules.ceiling:
         pace.value, pace.limit = float(rules.ceiling), None
     elif pace.paced and pace.value > 1.5 * rules.ceiling / max(pace.best, 0.001):
