@@ -164,7 +164,7 @@ async def test_a_server_that_is_killed_in_mid_batch_and_restarted_has_every_docu
 
 
 async def test_a_server_that_hangs_is_noticed_in_the_time_that_the_url_gives(server: MongoServer) -> None:
-    sink = Table(server.url).sink("socketTimeoutMS=300")
+    sink = Table(server.url).sink("timeout=0.3")
     await sink.open()
     server.signal(signal.SIGSTOP)
     began = time.monotonic()

@@ -95,6 +95,18 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
     )
 
 
+def split_timeout(address: Address, usual: float) -> tuple[Address, float]:
+    """The address without its option `timeout`, and what that says, in seconds: how long a batch may take
+    before the server counts as hung. Raises ConfigError."""
+    options = dict(address.options)
+    text = options.pop("timeout", "")
+    if text and (not re.fullmatch(r"\d{1,5}(\.\d{1,3})?", text) or not float(text)):
+        raise ConfigError(
+            f"output {address.shown!r}: timeout={text!r} is no number of seconds; write timeout=60"
+        )
+    return msgspec.structs.replace(address, options=options), float(text) if text else usual
+
+
 def _whole(shown: str, name: str, text: str, usual: int) -> int:
     if not text:
         return usual

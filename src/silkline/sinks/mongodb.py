@@ -14,7 +14,7 @@ from pymongo.uri_parser import validate_options
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import Address, address_of
+from silkline.sinks.address import Address, address_of, split_timeout
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.mongodb_document import Unstorable, body_of, document_of
 from silkline.sinks.mongodb_errors import met_another, one_line, told
@@ -24,11 +24,12 @@ DEFAULTS = {
     "connectTimeoutMS": "10000",
     "journal": "true",
     "serverSelectionTimeoutMS": "5000",
-    "socketTimeoutMS": "30000",
     "w": "majority",
 }
 """What holds where the URL says nothing. The driver's own would wait for ever for a server that hangs."""
 
+ANSWER_SECONDS = 60.0
+"""Of each slice of a batch; `?timeout=` says otherwise."""
 SLICE = 500
 """Documents that are prepared without a pause for the event loop."""
 LARGEST = 16 * 1024 * 1024
@@ -44,10 +45,10 @@ class MongoSink(OwnSink):
     """
 
     def __init__(self, output: str, *, create: bool = True) -> None:
-        address = _collection_in(address_of(output, create=create))
+        address, seconds = split_timeout(_collection_in(address_of(output, create=create)), ANSWER_SECONDS)
         super().__init__(address.shown, address.batch)
         self._address = address
-        self._url = _url(address)
+        self._url = _url(address, seconds)
         self._client: AsyncMongoClient[dict[str, Any]] | None = None
 
     async def open(self) -> None:
@@ -138,9 +139,10 @@ def _collection_in(address: Address) -> Address:
     return address
 
 
-def _url(address: Address) -> str:
+def _url(address: Address, seconds: float) -> str:
     given = {name.lower() for name in address.options}
-    options = {name: value for name, value in DEFAULTS.items() if name.lower() not in given}
+    options = {**DEFAULTS, "socketTimeoutMS": f"{seconds * 1000:.0f}"}
+    options = {name: value for name, value in options.items() if name.lower() not in given}
     options |= address.options
     try:
         validate_options(options)

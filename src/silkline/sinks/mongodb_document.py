@@ -18,10 +18,10 @@ from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 
 from silkline.outcome import Item
+from silkline.sinks.columns import KEYS, MORE
 from silkline.sinks.record import json_of
 
-MORE = "_more"
-INTERNAL = ("_id", "_fingerprint", "_index", MORE)
+INTERNAL = ("_id", *KEYS, MORE)
 MAX_DEPTH = 100
 """Levels of nesting that a server stores."""
 

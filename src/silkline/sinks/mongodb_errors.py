@@ -79,7 +79,7 @@ def told(name: str) -> Iterator[None]:
     except ConfigurationError as error:
         raise SinkError(f"{name} cannot be used: {one_line(error)}") from error
     except PyMongoError as error:
-        raise SinkError(f"cannot write {name}: {one_line(error)}; nothing is lost") from error
+        raise SinkError(f"{name}: {one_line(error)}; nothing is lost") from error
 
 
 def met_another(error: RowsRefused) -> bool:
@@ -123,7 +123,7 @@ def _of_code(name: str, code: int | None, text: str, data: frozenset[int]) -> Si
             f"{name} refuses the user: {text}; check name, password and rights (authSource=admin, if that is "
             "the database that has the user)"
         )
-    return SinkError(f"cannot write {name}: {text}; nothing is lost, mend it and run the same command again")
+    return SinkError(f"{name}: {text}; nothing is lost, mend it and run the same command again")
 
 
 def _is_of_id(error: Mapping[str, Any]) -> bool:

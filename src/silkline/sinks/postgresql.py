@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,7 @@ import msgspec
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import Address, address_of
+from silkline.sinks.address import address_of, split_timeout
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Naming, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.rows import Rows
@@ -110,11 +109,10 @@ class PostgresqlSink(OwnSink):
 
     def __init__(self, output: str, *, create: bool = True) -> None:
         """output: postgresql://user:password@host:5432/database?table=schema.table. Raises ConfigError."""
-        address = address_of(output, create=create)
+        address, self._seconds = split_timeout(address_of(output, create=create), STATEMENT_SECONDS)
         self._address = address = msgspec.structs.replace(address, scheme="postgresql")
         super().__init__(address.shown, address.batch)
         options = dict(address.options)
-        self._seconds = _seconds(address, options.pop("timeout", ""))
         unknown = sorted(options.keys() - OPTIONS)
         if unknown:
             known = ", ".join(sorted({*OPTIONS, "table", "batch", "batch_bytes", "batch_seconds", "timeout"}))
@@ -360,16 +358,6 @@ async def _each(slices: Sequence[Sequence[tuple[Any, ...]]]) -> AsyncIterator[tu
         for record in part:
             yield record
         await asyncio.sleep(0)
-
-
-def _seconds(address: Address, text: str) -> float:
-    if not text:
-        return STATEMENT_SECONDS
-    if not re.fullmatch(r"\d{1,5}(\.\d{1,3})?", text) or not float(text):
-        raise ConfigError(
-            f"output {address.shown!r}: timeout={text!r} is no number of seconds; write timeout=60"
-        )
-    return float(text)
 
 
 def _is_setting(error: Exception) -> bool:

@@ -5,13 +5,26 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from silkline.protocols import KeyedSink
+from tests.sinks.contract.mongodb import MongodbTarget
 from tests.sinks.contract.sql import PostgresqlTarget
 from tests.sinks.contract.target import Target
 
-TARGETS: list[type[Target]] = [PostgresqlTarget]
+TARGETS: list[type[Target]] = [PostgresqlTarget, MongodbTarget]
 """Every sink that tells rows apart by their keys; a new one is added here."""
 
 Opened = Callable[..., KeyedSink]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what does not apply to a kind of sink: `@pytest.mark.needs("columns")` names the attribute of
+    the target that says so. Not the same as a skip, which means that something is missing here."""
+    items[:] = [item for item in items if applies(item)]
+
+
+def applies(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    kind = callspec.params.get("target") if callspec is not None else None
+    return all(getattr(kind, mark.args[0]) for mark in item.iter_markers("needs"))
 
 
 @pytest.fixture(params=TARGETS, ids=lambda kind: kind.kind)
