@@ -19,6 +19,7 @@ from silkline.testing import MockFetcher
 from tests.documents import blocks, run, section, snippet, text_of
 from tests.mongodb.running import any_url, documents_in
 from tests.sinks.contract.sql import PostgresqlTarget
+from tests.sinks.contract.stream import RedisStreamTarget
 from tests.sinks.contract.target import Target
 
 DATABASES = "docs/databases.md"
@@ -31,7 +32,10 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-TARGETS = {"postgresql": ("postgresql://shop:secret@db.example/shop?table=products", PostgresqlTarget)}
+TARGETS = {
+    "postgresql": ("postgresql://shop:secret@db.example/shop?table=products", PostgresqlTarget),
+    "stream": ("redis+stream://queue.example:6379/0?stream=products", RedisStreamTarget),
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -54,12 +58,24 @@ def test_items_arrive_as_shown(name: str) -> None:
         target.drop()
 
 
+def test_a_sink_of_ones_own_is_two_methods(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"folder": tmp_path / "letters"}
+    run(DATABASES, "own", names)
+    crawler = names["crawler"]
+    crawler.handler(lambda page: {"name": page.text("h1")})
+    crawler._fetcher = MockFetcher({SHOP: PAGE})
+    crawler.run(SHOP, quiet=True)
+    [letter] = (tmp_path / "letters").iterdir()
+    assert letter.read_text() == "name: Chair"
+    assert len(snippet(DATABASES, "own").split("\n\n\n")[1].splitlines()) <= 20
+
+
 def test_every_block_is_run_by_a_test() -> None:
-    assert {block.name for block in blocks(DATABASES) if block.language == "python"} == set(TARGETS)
+    assert {block.name for block in blocks(DATABASES) if block.language == "python"} == {*TARGETS, "own"}
 
 
 def test_every_scheme_and_column_is_named() -> None:
-    assert {*re.findall(r"^\| `(\w+)://", text_of(DATABASES), re.M)} <= set(SCHEMES)
+    assert {*re.findall(r"^\| `([\w+]+)://", text_of(DATABASES), re.M)} <= set(SCHEMES)
     assert {module for module, _, _ in SCHEMES.values()} >= {*TARGETS}
     for column in (*KEYS, MORE):
         assert f"| `{column}` |" in section(DATABASES, "Rows")

@@ -44,6 +44,8 @@ SCHEMES: dict[str, tuple[str, str, str]] = {
     "mongodb+srv": ("mongodb", "MongoSink", "mongodb"),
     "postgresql": ("postgresql", "PostgresqlSink", "postgresql"),
     "postgres": ("postgresql", "PostgresqlSink", "postgresql"),
+    "redis+stream": ("stream", "RedisStreamSink", "redis"),
+    "rediss+stream": ("stream", "RedisStreamSink", "redis"),
 }
 """Of outputs that are URLs: the module of the sink, its class, and the extra that has its driver. A class is
 made as `kind(output, create=...)`."""
