@@ -98,7 +98,22 @@ def test_the_table_of_values_has_all_rows_checked() -> None:
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite"]
+    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite", None, "fields"]
+
+
+def test_the_field_report_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def shop(filled: int, of: int, **names: Any) -> Crawler:
+        crawler = Crawler("shop", fetcher=MockFetcher({f"{SHOP}/": "x"}), outputs=["shop.jsonl"], **names)
+        items = [{"name": "Chair", "price": 9.5 if n < filled else None} for n in range(of)]
+        crawler.handler(lambda page: items)
+        return crawler
+
+    shop(490, 500, quiet=True).run(f"{SHOP}/")
+    run(OUTPUTS, "fields", {"crawler": shop(12, 100)})
+    said = capsys.readouterr()
+    assert said.out == "name ('text',) 1.0 1.0\nprice ('number',) 0.12 0.98\n"
+    for line in blocks(OUTPUTS)[-2].code.splitlines()[2:]:
+        assert f"{line}\n" in said.err
 
 
 def test_compressed_lines_are_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:

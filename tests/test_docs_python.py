@@ -302,6 +302,7 @@ def test_all_that_pages_and_nodes_offer_is_named() -> None:
 def test_every_field_of_requests_and_reports_is_named() -> None:
     assert public(Request) <= named("Request")
     assert public(Report) <= named("Report")
+    assert public(Field) <= named("Report")
     for field in msgspec.structs.fields(Report):
         if isinstance(field.default, msgspec.Struct):
             assert public(type(field.default)) <= named("Report"), field.name

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from silkline.events import Kept, Seeded, Trouble, Visited
-from silkline.observe.report import Report, lines, next_steps, render, report_of
+from silkline.observe.report import FIELDS_SHOWN, Report, lines, next_steps, render, report_of
 from silkline.observe.snapshot import Snapshot
 from silkline.observe.tally import Tally
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Stats
@@ -129,3 +129,18 @@ def test_part_files_are_named_with_their_whole_ending() -> None:
         outputs=["out.jsonl.gz"], parts={"out.jsonl.gz": ("out.a.jsonl.gz", "out.b.jsonl.gz")}
     )
     assert "2 part files out.*.jsonl.gz" in "\n".join(lines(report))
+
+
+def test_each_field_of_the_items_has_a_line_and_very_many_are_summed_up() -> None:
+    tally = Tally()
+    tally.fields.add("Product", {"name": "Chair", "price": 9.5} | {f"f{n}\x1b[2J": None for n in range(60)})
+    tally.fields.add("Product", {"name": "Table", "price": "on request"})
+    tally.fields.add("Product", {"name": ""})
+    snapshot = Snapshot(job="shop", started=100.0, at=110.0, tally=tally)
+    text = lines(report_of(snapshot, reason="finished", dead={}))
+    assert text[1:4] == [
+        "  filled    Product.name: 66.7 % text",
+        "            Product.price: 66.7 % number, text",
+        "            Product.f0 [2J: 0 %",
+    ]
+    assert text[FIELDS_SHOWN + 1] == f"            and {62 - FIELDS_SHOWN} fields more"

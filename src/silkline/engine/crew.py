@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import ConfigError, FatalError, SilklineError
+from silkline.observe.fields import NO_PAST, Past
 from silkline.observe.snapshot import Snapshot, merge
 
 TICK = 0.25
@@ -31,6 +32,7 @@ class Ending(msgspec.Struct, frozen=True):
     """How one worker ended. error: its one line, with stop code 2 (configuration) or 3 (fatal).
 
     parts: by output, the part files that all workers of the job have written; empty where there are none.
+    past: what the items of earlier runs held.
     """
 
     reason: str
@@ -39,6 +41,7 @@ class Ending(msgspec.Struct, frozen=True):
     parts: Mapping[str, tuple[str, ...]] = {}
     error: str = ""
     code: int = 0
+    past: Past = NO_PAST
 
 
 class Seat(msgspec.Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from silkline.outcome import Item, Lease
 from silkline.protocols import KeyedSink, Output, PageSink
@@ -10,17 +11,22 @@ from silkline.response import Response
 from silkline.sinks.record import fields_of, record_of, size_of
 
 
+Note = Callable[[str, Mapping[str, Any]], None]
+"""`note(kind, record)` is told of each item that was made: its class's name, or its page's label for a dict."""
+
+
 class ItemMaker:
     """Encodes items for the sinks of one worker."""
 
-    def __init__(self, sinks: Sequence[Output], keyed: Sequence[KeyedSink] = ()) -> None:
+    def __init__(self, sinks: Sequence[Output], keyed: Sequence[KeyedSink], note: Note) -> None:
         self._sinks = [sink for sink in sinks if not isinstance(sink, PageSink)]
         self._archives = [sink for sink in sinks if isinstance(sink, PageSink)]
         self._keyed = keyed
+        self._note = note
 
     def made(self, values: Sequence[object], lease: Lease) -> tuple[Item, ...]:
         """The items of one page, in their order. Raises ItemError."""
-        return tuple(self._item(value, lease.fingerprint, index) for index, value in enumerate(values))
+        return tuple(self._item(value, lease, index) for index, value in enumerate(values))
 
     def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
         """The page itself, for the outputs that keep pages; () where there was no response."""
@@ -30,9 +36,10 @@ class ItemMaker:
         records = [(name, record) for name, record in kept if record is not None]
         return tuple(Item(lease.fingerprint, -1 - n, {name: r}) for n, (name, r) in enumerate(records))
 
-    def _item(self, value: object, fingerprint: int, index: int) -> Item:
-        record = record_of(value)
+    def _item(self, value: object, lease: Lease, index: int) -> Item:
+        record, fingerprint = record_of(value), lease.fingerprint
         data = {sink.name: sink.encode(record) for sink in self._sinks}
+        self._note(lease.request.label if type(value) is dict else type(value).__name__, record)
         if not self._keyed:
             return Item(fingerprint, index, data)
         fields = fields_of(value)

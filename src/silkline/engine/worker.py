@@ -139,7 +139,9 @@ class Worker:
                 order_for(settings, parts.rate),
             ),
             retry=retry,
-            items=ItemMaker(parts.sinks, parts.delivery.sinks if parts.delivery else ()),
+            items=ItemMaker(
+                parts.sinks, parts.delivery.sinks if parts.delivery else (), parts.tally.fields.add
+            ),
             clock=time.time,
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,

@@ -15,6 +15,7 @@ from rich.text import Text
 from silkline.events import Seeded
 from silkline.files import split_ending
 from silkline.observe import figures
+from silkline.observe.fields import NO_PAST, Field, Past, fields_of
 from silkline.observe.snapshot import Snapshot
 from silkline.outcome import REFUSALS, Refused, Stats
 from silkline.resolve import redacted
@@ -27,6 +28,7 @@ ALREADY_FINISHED = "already finished"
 RULES_SHOWN = 3
 RULE_LENGTH = 160
 REASONS_SHOWN = 12
+FIELDS_SHOWN = 24
 
 _HEADINGS = {
     FINISHED: ("finished", "green"),
@@ -61,6 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
     duplicates: of the pages, those that another request has, too; their items are dropped.
     links_refused: links that the rules of the crawl refuse, by the reason; a link counts once for each page.
+    fields: what the items hold, field by field; counted when a page is visited.
     stats: sizes of the frontier at the end.
     outputs: where the items went. parts: by output, the files that all workers of the job have written for it
         so far, each its own; empty where the outputs are written themselves.
@@ -88,6 +91,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_by: dict[str, int] = {}
     duplicates: int = 0
     links_refused: dict[str, Refused] = {}
+    fields: tuple[Field, ...] = ()
     stats: Stats = Stats()
     outputs: tuple[str, ...] = ()
     parts: dict[str, tuple[str, ...]] = {}
@@ -104,8 +108,12 @@ def report_of(
     outputs: Sequence[str] = (),
     parts: Mapping[str, tuple[str, ...]] | None = None,
     frontier: str = "",
+    past: Past = NO_PAST,
 ) -> Report:
-    """The report of a run that ended with `snapshot`; `dead` is what `Frontier.dead_causes` says then."""
+    """The report of a run that ended with `snapshot`; `dead` is what `Frontier.dead_causes` says then.
+
+    past: what the items of earlier runs held.
+    """
     tally = snapshot.tally
     failed = tally.failed
     quantiles = [tally.latency.quantile(q) for q in (0.5, 0.95, 0.99)]
@@ -130,6 +138,7 @@ def report_of(
         refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
         duplicates=tally.duplicates,
         links_refused=dict(sorted(tally.links_refused.items(), key=lambda pair: -pair[1].count)),
+        fields=fields_of(tally.fields, past),
         stats=snapshot.stats or Stats(),
         outputs=tuple(outputs),
         parts=dict(parts or {}),
@@ -206,6 +215,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("received", figures.size(report.bytes)),
             ("requests", _requests(report)),
         ]
+    rows += _filled(report.fields)
     if report.unmodified or report.cached:
         text = f"{count(report.unmodified)} pages came unmodified, {count(report.cached)} without asking"
         rows.append(("cache", text))
@@ -240,6 +250,19 @@ def _written(output: str, report: Report) -> str:
         return redacted(output)
     stem, ending = split_ending(output)
     return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
+
+
+def _filled(fields: Sequence[Field]) -> list[tuple[str, str]]:
+    """A line for each field."""
+    rows: list[tuple[str, str]] = []
+    for field in fields[:FIELDS_SHOWN]:
+        text = f"{figures.one_line(field.full_name, RULE_LENGTH)}: {figures.share(field.rate)}"
+        if field.types:
+            text += f" {', '.join(field.types)}"
+        rows.append(("" if rows else "filled", text))
+    if len(fields) > FIELDS_SHOWN:
+        rows.append(("", f"and {figures.count(len(fields) - FIELDS_SHOWN)} fields more"))
+    return rows
 
 
 def _links_left(refused: Mapping[str, Refused]) -> list[tuple[str, str]]:

@@ -9,7 +9,8 @@ from itertools import islice
 import msgspec
 
 from silkline.events import Event, Kept, LeftAlone, Seeded, Trouble, Visited
-from silkline.observe import histogram
+from silkline.observe import fields, histogram
+from silkline.observe.fields import FieldTally
 from silkline.observe.histogram import Histogram
 from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Refused
 
@@ -41,6 +42,7 @@ class Tally(msgspec.Struct):
     latency: seconds per fetch, failed ones included.
     seeded: what the seeds brought, with the first few reasons of the invalid ones.
     troubles: how often each of the first few different messages came.
+    fields: what the items hold, as they are made: those of pages that are visited again count again.
     left_alone: until when (Unix seconds) the last few hosts want to be left alone that have asked for it.
     """
 
@@ -64,6 +66,7 @@ class Tally(msgspec.Struct):
     latency: Histogram = msgspec.field(default_factory=Histogram)
     seeded: Seeded = Seeded(0, 0, 0)
     troubles: dict[str, int] = {}
+    fields: FieldTally = msgspec.field(default_factory=FieldTally)
     left_alone: dict[str, float] = {}
 
     @property
@@ -147,6 +150,7 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         latency=histogram.merge(t.latency for t in parts),
         seeded=_sum_seeded(t.seeded for t in parts),
         troubles=_sum_texts(t.troubles for t in parts),
+        fields=fields.merge(t.fields for t in parts),
         left_alone={host: until for t in parts for host, until in t.left_alone.copy().items()},
     )
 
