@@ -98,7 +98,7 @@ def test_the_table_of_values_has_all_rows_checked() -> None:
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite", None, "fields"]
+    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite", "report", "fields"]
 
 
 def test_the_field_report_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +112,7 @@ def test_the_field_report_is_as_shown(capsys: pytest.CaptureFixture[str]) -> Non
     run(OUTPUTS, "fields", {"crawler": shop(12, 100)})
     said = capsys.readouterr()
     assert said.out == "name ('text',) 1.0 1.0\nprice ('number',) 0.12 0.98\n"
-    for line in blocks(OUTPUTS)[-2].code.splitlines()[2:]:
+    for line in snippet(OUTPUTS, "report").splitlines()[2:]:
         assert f"{line}\n" in said.err
 
 

@@ -27,6 +27,7 @@ from silkline import Crawler, Page, Report, Request, events
 from silkline.config import Settings
 from silkline.engine.retry import MAX_RETRY_AFTER
 from silkline.errors import ConnectError, ItemError
+from silkline.observe.fields import Field
 from silkline.parse.node import Node
 from silkline.parse.page import MAX_LINKS
 from silkline.request import PRIORITY_LIMIT

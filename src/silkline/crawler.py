@@ -13,13 +13,22 @@ import uvloop
 from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.discovery import check_scope
+from silkline.engine.earlier import handed_down
 from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import ConfigError, FatalError
 from silkline.files import is_archive
-from silkline.frontier.open import check_options, on_server, outputs_in, positions_in, remove_store
+from silkline.frontier.open import (
+    check_options,
+    facts_in,
+    on_server,
+    outputs_in,
+    positions_in,
+    remove_store,
+)
+from silkline.observe.fields import fallen
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.view import View
@@ -187,22 +196,27 @@ class Crawler:
         check_scope(settings)
         check_options(settings.frontier_url, settings.frontier_options)
         if settings.fresh:
-            _start_over(settings)
+            return msgspec.structs.replace(plan, past=_start_over(settings))
         return plan
 
 
-def _start_over(settings: Settings) -> None:
-    """Forget the job and remove what it has written; nothing of either where an output is not its own."""
+def _start_over(settings: Settings) -> str:
+    """Forget the job and remove what it has written; nothing of either where an output is not its own.
+
+    Returns what its runs are known for, see `engine/earlier.py`.
+    """
     url, job = settings.frontier_url, settings.job
     if on_server(url):
-        written = positions_in(url, job)
+        written, facts = positions_in(url, job), facts_in(url, job)
         remove_store(url, job, keep_cache=True)
         discard_parts(written, settings.outputs)
-        return
+        return handed_down(facts)
     owned = None if url == "memory:" else outputs_in(url, job)
     refuse_foreign(settings.outputs, owned)
+    facts = facts_in(url, job)
     remove_store(url, job, keep_cache=True)
     discard_owned(settings.outputs, owned)
+    return handed_down(facts)
 
 
 def _report(
@@ -215,14 +229,18 @@ def _report(
     last = snapshots or [ending.snapshot for ending in endings if ending.snapshot is not None]
     if not last:
         raise FatalError("the crawl ended before it began")
+    merged = merge(last)
     report = report_of(
-        merge(last),
+        merged,
         reason=_reason(endings),
         dead=endings[-1].dead,
         outputs=settings.outputs,
         parts=endings[-1].parts,
         frontier=settings.frontier,
+        past=endings[0].past,
     )
+    if settings.processes > 1:
+        troubles = (*troubles, *fallen(merged.tally.fields, endings[0].past, merged.tally.pages))
     return msgspec.structs.replace(report, troubles=(*report.troubles, *troubles))
 
 

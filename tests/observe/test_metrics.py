@@ -62,6 +62,7 @@ def current(served: tuple[MetricsServer, list[Snapshot]]) -> list[Snapshot]:
         statuses={200: 6, 404: 1, 503: 1},
         seeded=Seeded(added=4, duplicate=2, invalid=1),
     )
+    tally.fields.add("Product", {"price": 9.5, "name": None})
     for seconds in (0.004, 0.1, 0.1, 2.0, 100.0):
         tally.latency.add(seconds)
     served[1][:] = [snapshot(tally)]
@@ -98,6 +99,9 @@ def test_every_figure_of_the_snapshot_is_served(server: MetricsServer) -> None:
         "silkline_queue_size{state=leased}": 3,
         "silkline_pages_total": 6,
         "silkline_items_total": 18,
+        "silkline_items_made_total{kind=Product}": 1,
+        "silkline_fields_filled_total{field=price,kind=Product}": 1,
+        "silkline_fields_filled_total{field=name,kind=Product}": 0,
         "silkline_links_added_total": 5,
         "silkline_links_dropped_total": 1,
         "silkline_received_bytes_total": 12_345,

@@ -10,9 +10,8 @@ from silkline.protocols import KeyedSink, Output, PageSink
 from silkline.response import Response
 from silkline.sinks.record import fields_of, record_of, size_of
 
-
 Note = Callable[[str, Mapping[str, Any]], None]
-"""`note(kind, record)` is told of each item that was made: its class's name, or its page's label for a dict."""
+"""`note(kind, record)` hears of each item that is made: its class's name, or for a dict its page's label."""
 
 
 class ItemMaker:

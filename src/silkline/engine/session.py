@@ -16,6 +16,7 @@ from silkline.engine.around import around_of, provider_of
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.delivery import Delivery
 from silkline.engine.discovery import scope_for
+from silkline.engine.earlier import earlier_runs, remember_run
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
@@ -29,6 +30,7 @@ from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.middleware import compose
 from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
+from silkline.observe.fields import Past, fallen
 from silkline.observe.logs import LogHook, configure
 from silkline.observe.logs import close as close_log
 from silkline.observe.report import ALREADY_FINISHED, FINISHED
@@ -53,8 +55,9 @@ class Plan(msgspec.Struct, frozen=True):
     rate: the user's own function for the priority of links.
     named, sites: hosts of the URLs that the user gave directly, see `engine/named.py` and the crawl's scope.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
-    one line; a resume with another one is worth a warning. owns_process: it may handle SIGINT and SIGTERM
-    and tune the interpreter. console: also log to stderr.
+    one line; a resume with another one is worth a warning. past: what earlier runs are known for, where the
+    job starts over, see `engine/earlier.py`. owns_process: it may handle SIGINT and SIGTERM and tune the
+    interpreter. console: also log to stderr.
     """
 
     settings: Settings
@@ -68,6 +71,7 @@ class Plan(msgspec.Struct, frozen=True):
     columns: Sequence[str] | None = None
     extra_sinks: Sequence[Output | KeyedSink] = ()
     definition: str = ""
+    past: str = ""
     rate: Rate[Page] | None = None
     owns_process: bool = True
     console: bool = False
@@ -123,6 +127,7 @@ class Session:
                 settings, opened, named, sessions, robots, scope, [trail.watch] if trail is not None else []
             )
             await self._note_definition(frontier)
+            past = await earlier_runs(frontier, self._plan.past)
             keyed = keyed_outputs_of(self._plan)
             delivery = Delivery(keyed, self._tell)
             opened.push_async_callback(delivery.close)
@@ -135,7 +140,9 @@ class Session:
             if trail is not None:
                 around.insert(0, trail.around)
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)
-            return Ending(reason, self._last, await frontier.dead_causes(), await self._parts(frontier))
+            await self._compare(frontier, past)
+            dead, written = await frontier.dead_causes(), await self._parts(frontier)
+            return Ending(reason, self._last, dead, written, past=past)
 
     async def _work(
         self,
@@ -216,6 +223,16 @@ class Session:
             # The parent is gone: wind down, as at its signal.
             if phase in ("crawling", "paused") and self._worker is not None:
                 self._worker.stop()
+
+    async def _compare(self, frontier: Frontier, past: Past) -> None:
+        """What the items hold with what they held in earlier runs; of several processes only all together
+        can tell, see `Crawler.run`."""
+        tally = self._tally
+        if self._plan.settings.processes == 1:
+            for line in fallen(tally.fields, past, tally.pages):
+                self._tell(Trouble(line))
+        if self._seat.index == 0:
+            await remember_run(frontier, past, tally.fields)
 
     async def _note_definition(self, frontier: Frontier) -> None:
         definition = self._plan.definition

@@ -5,7 +5,7 @@ A file keeps one job and knows its name. A server keeps many: there the job is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +104,19 @@ def positions_in(url: str, job: str = USUAL_JOB) -> Positions:
         return found
     path = store_file(url)
     return {} if path is None else sqlite_lookup.positions_in(path)
+
+
+def facts_in(url: str, job: str = USUAL_JOB) -> Mapping[str, str]:
+    """What `Frontier.remember` keeps about the job. Empty for memory, where no job was begun, and for a file
+    too damaged to tell.
+
+    Raises JobError for a file that is no frontier, FrontierError for a server that is away.
+    """
+    if on_server(url):
+        found: Mapping[str, str] = _redis_lookup().facts_in(url, job)
+        return found
+    path = store_file(url)
+    return {} if path is None else sqlite_lookup.facts_in(path)
 
 
 def options_in(url: str, job: str = USUAL_JOB) -> FrontierOptions | None:

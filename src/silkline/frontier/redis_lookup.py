@@ -53,6 +53,12 @@ def positions_in(url: str, job: str) -> dict[str, str]:
     return {name: position for name, (_, position) in found.items()}
 
 
+def facts_in(url: str, job: str) -> dict[str, str]:
+    """What `Frontier.remember` keeps about the job."""
+    with _client(url) as client:
+        return text_of(client.hgetall(_home(url, job) + "facts"))
+
+
 def options_in(url: str, job: str) -> FrontierOptions | None:
     """The job as it was created, with the limits that were applied last; None where there is none."""
     with _client(url) as client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +21,15 @@ def outputs_in(path: Path) -> frozenset[str]:
 
     Raises JobError for a file that is no frontier.
     """
-    try:
-        return frozenset(positions_in(path))
-    except FrontierError as error:
-        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
-            return frozenset()
-        raise
+    return frozenset(_if_legible(positions_in, path))
+
+
+def facts_in(path: Path) -> Mapping[str, str]:
+    """What `Frontier.remember` keeps about the job; nothing where the file is too damaged to tell.
+
+    Raises JobError for a file that is no frontier.
+    """
+    return _if_legible(lambda path: _looked_up(path, sqlite_reads.facts) or {}, path)
 
 
 def positions_in(path: Path) -> dict[str, str]:
@@ -81,6 +84,15 @@ def _refuse_other_job(path: Path, job: str) -> None:
             f"{path} belongs to the job {kept.job!r}, not {job!r}, and will not be removed: "
             "give that name with --job, or choose another file with --frontier"
         )
+
+
+def _if_legible(look: Callable[[Path], Mapping[str, str]], path: Path) -> Mapping[str, str]:
+    try:
+        return look(path)
+    except FrontierError as error:
+        if primary_code(error.__cause__) == sqlite3.SQLITE_CORRUPT:
+            return {}
+        raise
 
 
 def _looked_up(path: Path, look: Callable[[Database], T]) -> T | None:

@@ -3,6 +3,7 @@ since earlier runs, the first sign of a changed page."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,6 +33,8 @@ FALL = 0.1
 SIGMAS = 3.0
 REMEMBERED = 1_000
 """Earlier items count as many as those of the latest run, but never as fewer than these."""
+FORGOTTEN = 0.001
+"""The share of the items below which a field is none any more."""
 
 
 class Filled(msgspec.Struct):
@@ -141,13 +144,14 @@ def with_run(past: Past, run: FieldTally) -> Past:
         names = dict.fromkeys([*of.types, *fields])
         counted = {name: fields.get(name, 0.0) * weight + of.rate(name) * of.items for name in names}
         items[kind] = before * weight + of.items
-        filled[kind] = dict(sorted(counted.items(), key=lambda pair: -pair[1])[:FIELDS_KEPT])
+        most = sorted(counted.items(), key=lambda pair: -pair[1])[:FIELDS_KEPT]
+        filled[kind] = {name: number for name, number in most if number >= items[kind] * FORGOTTEN}
     kept = sorted(items, key=lambda kind: -items[kind])[:KINDS_KEPT]
     return Past({kind: items[kind] for kind in kept}, {kind: filled.get(kind, {}) for kind in kept})
 
 
 def fields_of(run: FieldTally, past: Past = NO_PAST) -> tuple[Field, ...]:
-    """In the order in which they came up, kind by kind; those that only the past knows at the end of theirs."""
+    """In the order in which they came up, kind by kind; those that only the past knows come last."""
     found: list[Field] = []
     for kind, of in run.kinds.copy().items():
         known = of.types.copy()
@@ -161,9 +165,8 @@ def fields_of(run: FieldTally, past: Past = NO_PAST) -> tuple[Field, ...]:
 
 def fallen(run: FieldTally, past: Past, pages: int) -> list[str]:
     """A line for each field that is filled in fewer items than in earlier runs. pages: of this run."""
-    lines = [
-        _line(field) for field in fields_of(run, past) if _has_fallen(field, past.items.get(field.kind, 0))
-    ]
+    fields = fields_of(run, past)
+    lines = [_line(field) for field in fields if _has_fallen(field, past.items.get(field.kind, 0.0))]
     if not run.kinds and pages >= ENOUGH and sum(past.items.values()) >= ENOUGH:
         lines.append(
             f"no items from {figures.count(pages)} pages, some in earlier runs: has the site changed?"
@@ -190,7 +193,7 @@ def _has_fallen(field: Field, before: float) -> bool:
     if field.earlier is None or field.items < ENOUGH or field.earlier - field.rate < FALL:
         return False
     both = (field.earlier * before + field.filled) / (before + field.items)
-    spread = (both * (1 - both) * (1 / before + 1 / field.items)) ** 0.5
+    spread = math.sqrt(both * (1 - both) * (1 / before + 1 / field.items))
     return field.earlier - field.rate > SIGMAS * spread
 
 

@@ -10,6 +10,8 @@ for and what it is called here:
     dead letters            silkline_dead_letters_total           {cause}, made in this run
     pages                   silkline_pages_total                  pages done
     items                   silkline_items_total
+    fields of items         silkline_items_made_total             {kind}
+                            silkline_fields_filled_total          {kind, field}
     links                   silkline_links_added_total, silkline_links_dropped_total
     responses by status     silkline_responses_total              {status}
     bytes                   silkline_received_bytes_total, silkline_wire_bytes_total
@@ -27,6 +29,7 @@ for and what it is called here:
 
 Counters start at zero with each run. No label ever holds a host, a URL or anything else that grows with
 the crawl: causes are silkline's own, and statuses that HTTP does not know are put together by their class.
+Kinds of items are their classes, for dicts the labels of their pages; FIELDS_SHOWN of their fields are here.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from silkline.errors import ConfigError
+from silkline.observe.fields import FieldTally, fields_of
 from silkline.observe.histogram import LOWEST, Histogram
 from silkline.observe.snapshot import Snapshot
 from silkline.observe.tally import Tally
@@ -54,6 +58,8 @@ from silkline.version import __version__
 
 BUCKETS = tuple(LOWEST * 2**power for power in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 """Seconds; powers of two milliseconds, where the tally's histogram can be cut exactly."""
+
+FIELDS_SHOWN = 200
 
 _KNOWN_STATUSES = frozenset(int(status) for status in HTTPStatus)
 
@@ -101,6 +107,7 @@ class _SnapshotCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         snapshot = self._read()
         yield from _counters(snapshot.tally)
+        yield from _fields(snapshot.tally.fields)
         yield _durations(snapshot.tally.latency)
         yield from _gauges(snapshot)
         yield InfoMetricFamily(
@@ -133,6 +140,19 @@ def _counters(tally: Tally) -> Iterator[Metric]:
     seeded = tally.seeded
     seeds = {"added": seeded.added, "duplicate": seeded.duplicate, "invalid": seeded.invalid}
     yield _labelled("seeds", "Seeds read.", "result", seeds)
+
+
+def _fields(fields: FieldTally) -> Iterator[Metric]:
+    made = CounterMetricFamily("silkline_items_made", "Items, as pages gave them.", labels=["kind"])
+    for kind, of in fields.kinds.copy().items():
+        made.add_metric([kind], of.items)
+    yield made
+    filled = CounterMetricFamily(
+        "silkline_fields_filled", "Items in which the field is filled.", labels=["kind", "field"]
+    )
+    for field in fields_of(fields)[:FIELDS_SHOWN]:
+        filled.add_metric([field.kind, field.name], field.filled)
+    yield filled
 
 
 def _durations(latency: Histogram) -> Metric:
