@@ -98,7 +98,14 @@ def test_the_table_of_values_has_all_rows_checked() -> None:
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    assert [block.name for block in blocks(OUTPUTS)] == ["packed", "csv", "excel", "sqlite", "report", "fields"]
+    assert [block.name for block in blocks(OUTPUTS)] == [
+        "packed",
+        "csv",
+        "excel",
+        "sqlite",
+        "report",
+        "fields",
+    ]
 
 
 def test_the_field_report_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
