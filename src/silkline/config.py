@@ -50,11 +50,17 @@ Contact = Annotated[
         description="a URL or a mail address at which you can be reached",
     ),
 ]
-HeaderLine = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[^\r\n\x00]*$")]
+_FIELD = r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*"
+"""What the value of a header may be (RFC 9110, section 5.5), and can be written as UTF-8."""
+
+HeaderLine = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9!#$%&'*+.^_`|~-]+:{_FIELD}$")]
+UserAgent = Annotated[
+    str, Meta(pattern=rf"^{_FIELD}$", description="one line of text without control characters")
+]
 Headers = Annotated[
     tuple[HeaderLine, ...],
     Meta(
-        description="headers, each as 'Name: value'",
+        description="headers, each as 'Name: value' without control characters",
         extra={"form": "lines", "joint": ": ", "secret": True},
     ),
 ]
@@ -180,6 +186,15 @@ Size = Annotated[
         ge=1,
         le=2**53,
         description="a number of bytes, or a size such as 500KB, 10MB or 32MiB",
+        extra={"form": "bytes"},
+    ),
+]
+CacheSize = Annotated[
+    int,
+    Meta(
+        ge=1_000_000,
+        le=2**53,
+        description="a number of bytes, or a size such as 500MB or 2GiB, 1MB at least",
         extra={"form": "bytes"},
     ),
 ]
@@ -332,7 +347,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     files_dir: Line = ""
     max_redirects: CountOrZero = 10
     follow_refresh: Flag = False
-    user_agent: Line = ""
+    user_agent: UserAgent = ""
     allow_private: Flag = False
     contact: Contact = ""
     identity: IdentityMode = "silkline"
@@ -341,7 +356,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     auth: Credentials = ()
     cookies: CookieMode = "session"
     cache: CacheMode = "off"
-    cache_size: Size = 1_024 * MiB
+    cache_size: CacheSize = 1_024 * MiB
     robots: Flag = True
     robots_agent: ProductToken = ""
     robots_patience: Seconds = 60.0

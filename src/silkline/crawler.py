@@ -168,7 +168,7 @@ class Crawler:
             raise ConfigError("this crawler has no handler; write one with @crawler.handler")
         for seed in seeds:
             if isinstance(seed, Sitemaps):
-                seed.fetch_as(settings)
+                seed.fetch_as(settings, alone=len(seeds) == 1)
         source = Seeds(*seeds, labels=self.router.labels)
         plan = Plan(
             settings=settings,

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from silkline.errors import SaveError
@@ -61,6 +61,21 @@ def saving(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         raise SaveError(f"cannot save to {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder for files that hold cookies and passwords: nobody but its owner may look into it. One
+    that is there stays as it is. Raises OSError."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file that nobody but its owner can read; one that is there stays as it is. Where that
+    cannot be, whoever opens the file will find out."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -28,6 +28,13 @@ URL = "http://127.0.0.1:9/"
         (f"crawl {URL} --concurrency", "Option '--concurrency' requires an argument"),
         (f"crawl {URL} --concurrency 0", "--concurrency: concurrency must be a whole number from 1 to 10000"),
         (f"crawl {URL} --max-body 10M", "--max-body: max_body must be a number of bytes, or a size such as"),
+        (
+            f"crawl {URL} --cache on --cache-size 1",
+            "--cache-size: cache_size must be a number of bytes",
+        ),
+        (f"crawl {URL} --header X:\x01", "--header: headers must be headers, each as 'Name: value' without"),
+        (f"crawl {URL} --user-agent a\x1bb", "--user-agent: user_agent must be one line of text without"),
+        (f"crawl {URL} --header X:1 --header x:2", "headers: x is there twice; write its values into one"),
         (f"crawl {URL} --frontier memory: --processes 2", "frontier memory: is for one process"),
         (f"crawl {URL} --frontier mysql://x", "'mysql://x' is no frontier: write memory:, or sqlite:///"),
         (f"crawl {URL} -o items.xls", "output 'items.xls': its ending names no format; known are .jsonl"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.nginx import Nginx, nginx
+from tests.site import Site
 
 from silkline import Crawler, Page, Report
 from silkline.errors import ConfigError
@@ -99,6 +100,28 @@ def test_offline_what_was_never_stored_is_a_dead_letter_of_its_own_cause(site: N
     assert site.sent() == []
 
 
+@pytest.mark.parametrize("fresh", [True, False])
+def test_offline_a_page_that_robots_txt_refused_is_refused_again(tmp_path: Path, fresh: bool) -> None:
+    """And is no failure; one that was not there either way is."""
+    rules = "User-agent: *\nDisallow: /private/\nCrawl-delay: 5\n"
+    pages = {"/": '<a href="/private/1">1</a>', "/robots.txt": rules}
+    urls = ["/", "/private/2"]
+
+    def run(site: Site, *more: str, **settings: Any) -> Report:
+        crawler = Crawler("j", frontier=f"sqlite:///{tmp_path}/j.db", quiet=True, **settings)
+        crawler.handler(lambda page: page.follow("a"))
+        return crawler.run(*(site.url + url for url in (*urls, *more)))
+
+    with Site(pages) as site:
+        online = run(site, cache="on")
+        assert (online.pages, online.refused, online.dead) == (1, {"robots": 2}, {})
+        hits = dict(site.hits)
+        offline = run(site, "/new", "/private/3", cache="offline", fresh=fresh)
+        assert dict(site.hits) == hits
+    assert (offline.refused["robots"], offline.dead) == (3, {"not_cached": 1})
+    assert offline.failed == {"not_cached": 1}
+
+
 def test_without_a_cache_there_is_no_file(site: Nginx, tmp_path: Path) -> None:
     report, _ = crawl(site, tmp_path)
     assert (report.pages, report.unmodified, report.cached) == (PAGES, 0, 0)
@@ -117,3 +140,38 @@ def test_a_cache_that_cannot_be_used_stops_the_crawl_before_it_begins(site: Ngin
     with pytest.raises(ConfigError, match=r"the cache .*shop\.cache cannot be used"):
         crawl(site, tmp_path, cache="on")
     assert site.sent() == []
+
+
+def test_what_holds_cookies_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Folder and files; what is there already keeps the permissions that it has."""
+    old = tmp_path / "old"
+    old.mkdir(mode=0o755)
+    (old / "j.db").touch(0o644)
+
+    def modes(folder: Path) -> dict[str, int]:
+        return {
+            path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.glob("j.*")) if path.exists()
+        }
+
+    seen: dict[str, int] = {}
+    with Site({"/": "x"}) as site:
+        for folder in (tmp_path / "new" / "jobs", old):
+            crawler = Crawler("j", frontier=f"sqlite:///{folder}/j.db", quiet=True, cache="on")
+            crawler.handler(lambda page, folder=folder: seen.update(modes(folder)))
+            assert crawler.run(site.url).pages == 1
+            if folder is not old:
+                files = {name: mode for name, mode in seen.items() if not name.endswith(".workers")}
+                assert set(files) >= {"jobs", "j.db", "j.db-wal", "j.cache", "j.cache-wal"}
+                assert files.pop("jobs") == 0o700
+                assert set(files.values()) == {0o600}
+    assert modes(old)["j.db"] == 0o644
+    assert modes(old)["old"] == 0o755
+
+
+def test_a_damaged_cache_says_what_to_delete(tmp_path: Path) -> None:
+    cache = tmp_path / "j.cache"
+    cache.write_bytes(b"no database" * 100)
+    crawler = Crawler("j", frontier=f"sqlite:///{tmp_path}/j.db", quiet=True, cache="on")
+    crawler.handler(lambda page: None)
+    with pytest.raises(ConfigError, match=f"cannot be used: file is not a database; delete {cache}, which"):
+        crawler.run("http://127.0.0.1:9/")

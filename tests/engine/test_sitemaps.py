@@ -127,6 +127,23 @@ def test_what_is_no_sitemap_and_what_is_not_there_are_told_apart() -> None:
             listed(Sitemaps(f"{site.url}/none.xml"))
 
 
+def test_one_that_cannot_be_read_does_not_keep_the_others_from_it() -> None:
+    with Site({"/page": "<html><p>hello</p></html>", "/s.xml": urlset("/1")}) as site:
+        source = Sitemaps(f"{site.url}/none.xml", f"{site.url}/page", f"{site.url}/s.xml")
+        assert listed(source) == [f"{site.url}/1"]
+        assert source.invalid == 2
+        assert source.reasons == (f"{site.url}/none.xml: HTTP status 404", f"{site.url}/page: no sitemap")
+
+
+def test_beside_other_seeds_one_that_cannot_be_read_is_an_invalid_seed() -> None:
+    with Site({"/": "x"}) as site:
+        crawler = Crawler("job", frontier="memory:", quiet=True)
+        crawler.handler(lambda page: None)
+        report = crawler.run(site.url, Sitemaps(f"{site.url}/none.xml"))
+        assert (report.pages, report.seeded.invalid) == (1, 1)
+        assert report.seeded.reasons == (f"{site.url}/none.xml: HTTP status 404",)
+
+
 def test_a_server_that_stumbles_is_asked_again() -> None:
     asked = 0
 

@@ -11,7 +11,7 @@ import pytest
 from raw_server import Serve, answer_of
 from site_of_pages import Engine
 
-from silkline.errors import ConfigError
+from silkline.errors import BadUrlError, ConfigError
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.identity.agent import FOR_ONE_SITE, headers_for_all, user_agent_of

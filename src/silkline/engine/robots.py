@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from silkline.config import Settings
 from silkline.fetch.retry_after import retry_after_seconds
-from silkline.politeness.robots import Robots, RobotsOptions
+from silkline.politeness.robots import Robots, RobotsOptions, StoredRobots
 from silkline.politeness.robots_txt import product_token
 from silkline.protocols import Frontier, Hook
 
@@ -23,8 +23,8 @@ def robot_listening(settings: Settings) -> str | None:
 
 
 def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: AsyncExitStack) -> Robots | None:
-    """What keeps robots.txt, closed by `opened`; None where it is not obeyed or nothing is fetched."""
-    if not settings.robots or settings.cache == "offline":
+    """What keeps robots.txt, closed by `opened`; None where it is not obeyed."""
+    if not settings.robots:
         return None
     options = RobotsOptions(
         agent=robots_name(settings),
@@ -32,7 +32,8 @@ def robots_for(settings: Settings, frontier: Frontier, tell: Hook, opened: Async
         max_delay=settings.max_delay,
         patience=settings.robots_patience,
     )
-    robots = Robots(
+    kind = StoredRobots if settings.cache == "offline" else Robots
+    robots = kind(
         frontier, options, tell=tell, retry_after=lambda value: retry_after_seconds(value, time.time())
     )
     opened.push_async_callback(robots.close)

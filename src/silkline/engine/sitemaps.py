@@ -86,11 +86,14 @@ class Sitemaps:
             raise ConfigError(f"since: {since!r} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z")
         self._settings = settings
         self._of_crawl = Settings()
+        self._alone = True
         self._refusals = Refusals()
 
-    def fetch_as(self, settings: Settings) -> None:
-        """Fetch as this crawl does, where no other settings were given."""
+    def fetch_as(self, settings: Settings, *, alone: bool = True) -> None:
+        """Fetch as this crawl does, where no other settings were given. alone: it has no other seeds, so that
+        it cannot begin where nothing can be read."""
         self._of_crawl = settings
+        self._alone = alone
 
     @property
     def invalid(self) -> int:
@@ -104,7 +107,8 @@ class Sitemaps:
     def __iter__(self) -> Iterator[list[Request]]:
         """Fetches as it goes, on an event loop of its own.
 
-        Raises ConfigError where a given URL leads to no sitemap, SourceError where none can be fetched.
+        Raises ConfigError where no given URL leads to a sitemap, SourceError where none can be fetched; not
+        where the crawl has other seeds.
         """
         with tempfile.TemporaryDirectory(prefix="silkline-sitemaps-") as folder, asyncio.Runner() as runner:
             downloads = _Downloads(self._settings or self._of_crawl, Path(folder))
@@ -117,9 +121,9 @@ class Sitemaps:
     def _batches(self, runner: asyncio.Runner, downloads: _Downloads) -> Iterator[list[Request]]:
         batch: list[Request] = []
         seen: set[str] = set()
+        failures, read = list[SilklineError](), False
         for url in self.given:
             queue = deque(_Place(found, 0) for found in runner.run(downloads.discover(url)))
-            failures, read = list[SilklineError](), False
             while queue:
                 place = queue.popleft()
                 if place.url in seen or len(seen) >= MAX_FILES:
@@ -138,10 +142,10 @@ class Sitemaps:
                             batch = []
                     elif place.depth < MAX_DEPTH:
                         queue.append(_Place(entry.url, place.depth + 1))
-            if failures and not read:
-                raise failures[0]
         if batch:
             yield batch
+        if failures and not read and self._alone:
+            raise failures[0]
 
     def _is_old(self, entry: Entry) -> bool:
         return self._since is not None and entry.lastmod is not None and entry.lastmod < self._since

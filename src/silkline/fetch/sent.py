@@ -9,7 +9,7 @@ from silkline.errors import BadUrlError
 
 _is_token = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _is_name = re.compile(r"[^\x00-\x20\x7f:]+").fullmatch
-_is_value = re.compile(r"[^\0\r\n]*").fullmatch
+_is_value = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*").fullmatch
 
 
 def check_sendable(method: str, headers: Mapping[str, str]) -> None:

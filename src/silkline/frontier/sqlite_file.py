@@ -14,6 +14,7 @@ import msgspec
 
 from silkline.config import FrontierOptions, PolitenessBy
 from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.files import make_private
 from silkline.frontier.rules import other_grouping, other_keys
 from silkline.keys import KeyRules, agreed, expanded
 
@@ -121,6 +122,7 @@ def open_writer(path: Path, options: FrontierOptions) -> Database:
             f"use a Python that has {oldest} or newer"
         )
     with _opening(path):
+        make_private(path)  # SQLite gives its other files the same permissions
         database = Database(path)
         try:
             _refuse_foreign(database)

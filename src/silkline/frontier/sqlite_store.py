@@ -11,6 +11,7 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError
+from silkline.files import make_private_folder
 from silkline.frontier import rules, sqlite_items, sqlite_pace
 from silkline.frontier.groups import KeyOf
 from silkline.frontier.liveness import WorkerLock
@@ -58,7 +59,7 @@ class SqliteStore:
 
     def open(self, now: float) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._path.parent)
         except OSError as error:
             raise ConfigError(f"cannot create the directory {self._path.parent}: {error.strerror}") from error
         # The lock first: whoever holds leases without one counts as dead.

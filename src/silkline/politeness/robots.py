@@ -13,7 +13,7 @@ from time import monotonic
 
 import msgspec
 
-from silkline.errors import FetchError, Postponed, RobotsRefused, RobotsUnreachable
+from silkline.errors import FetchError, NotCachedError, Postponed, RobotsRefused, RobotsUnreachable
 from silkline.events import Trouble
 from silkline.politeness.robots_fetch import DAY, RetryAfter, ask, robots_url
 from silkline.politeness.robots_known import Entry, Known, Memory, decode, encode
@@ -257,6 +257,37 @@ class Robots:
         """Seconds between two starts that robots.txt asks for, where it is more than the job's own delay."""
         asked = min(known.robots.delay or 0.0, self._options.max_delay)
         return asked if asked > self._options.delay else 0.0
+
+
+class StoredRobots(Robots):
+    """Where what is stored is replayed and nothing is fetched: nobody needs leave for that. But a page that
+    is not stored because robots.txt has refused it is refused again."""
+
+    async def admit(self, request: Request, host: str) -> None:
+        """Every page may be looked for."""
+
+    async def hop(self, request: Request, call_next: CallNext) -> Response:
+        """Raises RobotsRefused in place of NotCachedError, where what is known of robots.txt says so."""
+        try:
+            return await call_next(request)
+        except NotCachedError:
+            if not _reading.get():
+                await self._explain(request.url)
+            raise
+
+    async def _explain(self, url: str) -> None:
+        try:
+            verdict = await self.verdict(url)
+        except FetchError:
+            return  # it is not stored, either
+        if verdict.rule and not verdict.allowed:
+            raise RobotsRefused(str(verdict))
+
+    async def _announce(self, host: str, known: Known, before: Known | None, seconds: float) -> None:
+        """Nobody is asked, so there is nothing to wait for."""
+
+    def _delay(self, known: Known) -> float:
+        return 0.0
 
 
 def kept_name(agent: str, host: str) -> str:

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from silkline.errors import CacheError, ConfigError
 from silkline.fetch.cache.entry import Key, Meta, Stored, packed_body, packed_meta, unpacked_meta
 from silkline.fetch.cache.store import LARGEST, SLACK, VARIANTS, new_id
+from silkline.files import make_private, make_private_folder
 
 FORMAT = 1
 """PRAGMA user_version of the file."""
@@ -46,6 +47,8 @@ _SIZE = "SELECT coalesce(sum(size), 0) FROM responses"
 _EVICT = """DELETE FROM responses WHERE rowid IN (
     SELECT rowid FROM (SELECT rowid, sum(size) OVER (ORDER BY used, rowid) - size AS before FROM responses)
     WHERE before < ?)"""
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[object, ...]]
@@ -86,7 +89,8 @@ class SqliteCache:
             self._thread.shutdown()
             self._thread = None
             if isinstance(error, OSError | sqlite3.Error):
-                raise ConfigError(f"the cache {self._path} cannot be used: {error}") from error
+                hint = self._hint(error)
+                raise ConfigError(f"the cache {self._path} cannot be used: {error}{hint}") from error
             raise
 
     async def find(self, url: bytes, owner: bytes) -> Sequence[Stored]:
@@ -155,7 +159,7 @@ class SqliteCache:
         try:
             answers = await self._run(partial(self._do, batch))
         except sqlite3.Error as error:
-            self._failure = CacheError(f"the cache {self._path} failed: {error}")
+            self._failure = CacheError(f"the cache {self._path} failed: {error}{self._hint(error)}")
             self._failure.__cause__ = error
             for answer in waiting:
                 if not answer.done():
@@ -165,6 +169,12 @@ class SqliteCache:
             if not answer.done():  # as it is where who asked was cancelled
                 answer.set_result(found)
 
+    def _hint(self, error: BaseException) -> str:
+        """What to do about it, where the file is damaged or none of ours; "" elsewhere."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+            return ""
+        return f"; delete {self._path}, which is fetched again, with {self._path}-wal and {self._path}-shm"
+
     async def _run(self, work: Callable[[], T]) -> T:
         assert self._thread is not None, "not open"
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -172,7 +182,8 @@ class SqliteCache:
     # In the thread.
 
     def _connect(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
+        make_private(self._path)  # SQLite gives its other files the same permissions
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -34,11 +34,14 @@ FOR_ONE_SITE = {
 
 
 def headers_for_all(lines: Iterable[str]) -> dict[str, str]:
-    """Headers from `Name: value` lines. Raises ConfigError for one that must not go to every site."""
-    headers = {}
+    """Headers from `Name: value` lines. Raises ConfigError for one that must not go to every site, or is
+    there twice."""
+    headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
         if (instead := FOR_ONE_SITE.get(name.lower())) is not None:
             raise ConfigError(f"headers: {name} cannot be sent with every request; {instead}")
+        if any(name.lower() == known.lower() for known in headers):
+            raise ConfigError(f"headers: {name} is there twice; write its values into one line, with commas")
         headers[name] = value.strip(" \t")
     return headers

@@ -28,7 +28,12 @@ def authorizations(lines: Iterable[str]) -> Mapping[str, str]:
         if match is None:
             raise ConfigError(f"auth, entry {number}: is not in its form; {HOW}")
         place, scheme, secret = match[1], match[2].lower(), match[3].strip()
-        found[_origin(place, number)] = _value(scheme, secret, number)
+        where = _origin(place, number)
+        if where in found:
+            raise ConfigError(
+                f"auth, entry {number}: there are credentials for {where} already; an origin has one of them"
+            )
+        found[where] = _value(scheme, secret, number)
     return found
 
 
@@ -51,4 +56,7 @@ def _value(scheme: str, secret: str, number: int) -> str:
         return f"Bearer {secret}"
     if ":" not in secret:
         raise ConfigError(f"auth, entry {number}: there is no ':' between user and password; {HOW}")
-    return f"Basic {base64.b64encode(secret.encode()).decode()}"
+    try:
+        return f"Basic {base64.b64encode(secret.encode()).decode()}"
+    except UnicodeEncodeError:
+        raise ConfigError(f"auth, entry {number}: user and password are no UTF-8; {HOW}") from None
