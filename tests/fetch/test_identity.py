@@ -109,6 +109,21 @@ def test_credentials_that_cannot_be_used_are_one_line_without_the_secret(line: s
     assert "sesame" not in str(error.value)
 
 
+def test_one_origin_has_one_set_of_credentials() -> None:
+    lines = ["https://a.example bearer one", "https://b.example bearer two", "A.example:443 basic sesame:x"]
+    with pytest.raises(ConfigError, match=r"^auth, entry 3: .* for https://a.example already") as error:
+        authorizations(lines)
+    assert "sesame" not in str(error.value)
+
+
+async def test_a_header_with_control_characters_is_not_sent(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": OK})
+    for value in ("a\x01b", "a\x1bb", "a\x7f"):
+        with pytest.raises(BadUrlError):
+            await engine().fetch(Request(server.url(), headers={"X-Key": value}))
+    assert server.heads == []
+
+
 def test_browser_sets_agree_in_themselves() -> None:
     for browser in Browsers("job").sets:
         headers = {name.lower(): value for name, value in browser.headers.items()}
