@@ -67,7 +67,9 @@ _SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn":
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _USER_PASSWORD = re.compile(r"(://[^:@]*):.*@", re.S)
-_PASSWORD_PARAMETER = re.compile(r"([?&;][^=&;#]*(?:password|passwd|pwd)=)[^&;#]*", re.I)
+_OF_AUTHORITY = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
+_SECRET_NAME = r"[^=&;#]*(?:password|passwd|pwd|token|secret|credential|signature|key)|auth|sig|sid"
+_SECRET_PARAMETER = re.compile(rf"([?&;](?:{_SECRET_NAME})=)[^&;#]*", re.I)
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
 
 
@@ -177,7 +179,7 @@ def _without_secret(line: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """`text` with the passwords of a URL replaced by `***`: the user's, and those among its parameters.
+    """`text` with the secrets of a URL replaced by `***`: the user's password, and parameters named like one.
 
     The last @ ends a password, whatever it holds: one with characters that should have been escaped is
     hidden all the same.
@@ -185,7 +187,12 @@ def redacted(text: str) -> str:
     if "://" not in text:
         return text
     text = _USER_PASSWORD.sub(r"\1:***@", text)
-    return _PASSWORD_PARAMETER.sub(r"\1***", text)
+    return _SECRET_PARAMETER.sub(r"\1***", text)
+
+
+def without_password(url: str) -> str:
+    """A valid URL with its user's password replaced by `***`."""
+    return _OF_AUTHORITY.sub(r"\1:***@", url, 1) if "@" in url else url
 
 
 def seconds_in(text: str) -> float | None:

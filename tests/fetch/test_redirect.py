@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
 from raw_server import Serve, answer_of, drip, then_reset, then_stall
@@ -221,3 +222,25 @@ async def test_the_time_limit_is_for_all_hops_together(serve: Serve, engine: Eng
         await engine(timeout=1.2, max_redirects=100).fetch(Request(server.url("/0")))
     assert caught.value.phase == "total"
     assert len(server.heads) > 1
+
+
+async def test_credentials_in_a_location_are_sent_and_seen_nowhere(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/a": b"", "/b": b"", "/c": answer_of(200, {}, b"in")})
+    with_password = server.url("/b").replace("://", "://me:s3cret@")
+    server.routes["/a"] = answer_of(302, {"Location": with_password}, b"")
+    server.routes["/b"] = answer_of(302, {"Location": "/c"}, b"")
+    response = await engine().fetch(Request(server.url("/a")))
+    basic = "Basic " + base64.b64encode(b"me:s3cret").decode()
+    assert [server.header("authorization", n) for n in range(3)] == [None, basic, basic]
+    assert "s3cret" not in "".join([response.url, *response.history])
+    assert response.url == server.url("/c")
+
+
+@pytest.mark.parametrize("location", ["ftp://me:s3cret@h/", "http://me:s3cret@/"])
+async def test_a_location_that_is_refused_shows_no_password(
+    serve: Serve, engine: Engine, location: str
+) -> None:
+    server = await serve({"/": answer_of(302, {"Location": location}, b"")})
+    with pytest.raises((BlockedError, BadUrlError)) as caught:
+        await engine().fetch(Request(server.url()))
+    assert "s3cret" not in str(caught.value)

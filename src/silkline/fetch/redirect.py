@@ -14,7 +14,8 @@ import msgspec
 
 from silkline.errors import BadUrlError, BlockedError, TooManyRedirects
 from silkline.fetch.refresh import refresh_of
-from silkline.fetch.target import origin, wire_url
+from silkline.fetch.target import origin, split_credentials, wire_url
+from silkline.fetch.wire.redact import redacted_url
 from silkline.protocols import CallNext
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -68,10 +69,12 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
         history.append(current.url)
         spent.append(response.timings)
         if len(history) > limit:
-            raise TooManyRedirects(f"more than {limit} redirects, the last one from {current.url[:200]}")
+            raise TooManyRedirects(
+                f"more than {limit} redirects, the last one from {redacted_url(current.url[:200])}"
+            )
         current = following
         if history.count(current.url) >= MAX_SAME_URL:
-            raise TooManyRedirects(f"redirect loop through {current.url[:200]}")
+            raise TooManyRedirects(f"redirect loop through {redacted_url(current.url[:200])}")
         response = await hop(current)
     return msgspec.structs.replace(
         response, request=request, history=tuple(history), timings=_sum(spent, response.timings)
@@ -112,6 +115,10 @@ def _next_request(request: Request, status: int, url: str) -> Request:
     headers = request.headers
     if dropped:
         headers = {name: value for name, value in headers.items() if name.lower() not in dropped}
+    if "@" in url:
+        url, authorization = split_credentials(url)  # or the URL would bring them into items and logs
+        if authorization and not any(name.lower() == "authorization" for name in headers):
+            headers = {**headers, "Authorization": authorization}
     return msgspec.structs.replace(request, url=url, method=method, body=body, headers=headers)
 
 
@@ -124,10 +131,14 @@ def _target(base: str, location: bytes) -> str:
     try:
         url = ada_url.join_url(base, text)
     except ValueError as error:
-        raise BadUrlError(f"redirect from {base[:200]} to {text[:200]!r}, not a valid URL") from error
+        raise BadUrlError(f"redirect {_shown(base, text)}, not a valid URL") from error
     if not url.startswith(("http://", "https://")):
-        raise BlockedError(f"redirect from {base[:200]} to {text[:200]!r}, not an http or https URL")
+        raise BlockedError(f"redirect {_shown(base, text)}, not an http or https URL")
     if len(url) > MAX_URL_LENGTH:
-        raise BadUrlError(f"redirect from {base[:200]} to a URL of {len(url)} characters")
+        raise BadUrlError(f"redirect from {redacted_url(base[:200])} to a URL of {len(url)} characters")
     _, mark, fragment = base.partition("#")
     return url if "#" in url or not mark else f"{url}#{fragment}"
+
+
+def _shown(base: str, text: str) -> str:
+    return f"from {redacted_url(base[:200])} to {redacted_url(text[:200])!r}"

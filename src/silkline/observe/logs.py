@@ -20,6 +20,7 @@ from silkline.events import Event, Kept, LeftAlone, Seeded, Steered, Trouble, Vi
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
 from silkline.outcome import REFUSALS, Dead, Done, RetryLater
+from silkline.resolve import without_password
 
 MAX_BYTES = 10_000_000
 BACKUPS = 5
@@ -94,7 +95,10 @@ class LogHook:
     def _visited(self, event: Visited) -> None:
         outcome = event.outcome
         verdict = outcome.verdict
-        facts: dict[str, Any] = {"url": outcome.lease.request.url, "seconds": round(event.seconds, 4)}
+        facts: dict[str, Any] = {
+            "url": without_password(outcome.lease.request.url),
+            "seconds": round(event.seconds, 4),
+        }
         if event.response is not None:
             facts["status"] = event.response.status
         if isinstance(verdict, Done):
