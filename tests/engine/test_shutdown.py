@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -91,6 +92,30 @@ def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=20)
         assert time.monotonic() - asked < 10
         assert process.returncode == 130, err
+
+
+def test_visits_that_only_wait_for_a_proxy_are_given_back_at_once(tmp_path: Path) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        code = SPIDER.replace("timeout=60", f"timeout=60, proxy=[{dead!r}], log_file='log', robots=False")
+        process = start(tmp_path, "http://shop.example/", grace=60, code=code)
+        deadline = time.monotonic() + 20
+        while "its pages wait until one does" not in read(tmp_path / "log"):
+            assert time.monotonic() < deadline, "nothing waits"
+            time.sleep(0.02)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out) == (130, "interrupted 0\n"), err
+        assert time.monotonic() - asked < 10
+        command = [sys.executable, "-m", "silkline", "status", "--json", "--frontier", "sqlite:///job.db"]
+        status = json.loads(subprocess.check_output(command, cwd=tmp_path))
+        assert (status["waiting"], status["delayed"], status["dead"]) == (1, 0, 0)
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def test_a_second_signal_stops_at_once_without_loss(tmp_path: Path) -> None:

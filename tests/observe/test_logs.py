@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 
@@ -79,6 +80,13 @@ def test_a_handler_error_has_one_line_and_the_whole_traceback(logged: Logged, te
     (entry,) = logged(visited(Dead("handler", text)))
     assert entry["error"] == "ValueError: no price"
     assert "line 3" in entry["exception"]
+
+
+def test_the_password_in_a_url_is_not_logged(logged: Logged) -> None:
+    request = Request("http://me:s3cret@127.0.0.1/a:b@c?d:e@f")
+    event = Visited(Outcome(msgspec.structs.replace(LEASE, request=request), Dead("dns", "")), None, 0.1)
+    (entry,) = logged(event)
+    assert entry["url"] == "http://me:***@127.0.0.1/a:b@c?d:e@f"
 
 
 def test_pages_that_are_done_are_logged_at_debug_only(logged: Logged) -> None:

@@ -30,6 +30,7 @@ from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
 from silkline.events import Stopping, Trouble
 from silkline.fetch.identity.referer import referer_by
+from silkline.fetch.leaving import leaving
 from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
 from silkline.parse.page import Page
@@ -178,6 +179,7 @@ class Worker:
 
     async def _run_tasks(self) -> str:
         parts, settings = self._parts, self._settings
+        leaving.set(self._stop_asked)
         async with asyncio.TaskGroup() as tasks:
             leaser = tasks.create_task(self._leaser.run(), name="leaser")
             visitors = Visitors(

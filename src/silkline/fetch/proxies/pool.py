@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from time import monotonic, perf_counter
 from typing import NoReturn
@@ -20,6 +19,7 @@ from silkline.errors import (
     ProxyError,
     TlsError,
 )
+from silkline.fetch import leaving
 from silkline.fetch.bans import Bans
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.choice import Choice
@@ -95,7 +95,8 @@ class ProxyPool:
         return await _Visit(self, request, tag).run(call_next)
 
     async def wait(self, host: str, tag: str) -> None:
-        """Until a proxy may be used again. Raises ProxyError where there is none, or that takes too long."""
+        """Until a proxy may be used again. Raises ProxyError where there is none, or that takes too long, and
+        Postponed where the worker is about to stop."""
         among = self.roster.tagged(tag)
         if not among and len(self.roster):
             raise ProxyError(f"none of {len(self.roster)} proxies has the tag {tag!r}")
@@ -107,7 +108,7 @@ class ProxyPool:
         if seconds > 0 and not self._down:
             self._down = True
             self.tell(f"{line}; its pages wait until one does")
-        await asyncio.sleep(min(seconds, MAX_WAIT))
+        await leaving.wait(min(seconds, MAX_WAIT))
         if seconds > MAX_WAIT:
             raise self.outage(line, seconds - MAX_WAIT)
 
