@@ -17,12 +17,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from silkline import Crawler, Request
 from silkline.errors import ConfigError
 from silkline.outcome import Item
 from silkline.sinks import csv as csv_sink
+from silkline.sinks import parquetfile, schema
 from silkline.sinks import sqlite as sqlite_sink
 from silkline.sinks.choose import ARCHIVES, KINDS, sink_for
 from silkline.sinks.dialect import Dialect
@@ -102,6 +104,7 @@ def test_every_block_is_run_by_a_test() -> None:
         "packed",
         "csv",
         "excel",
+        "parquet",
         "sqlite",
         "report",
         "fields",
@@ -165,6 +168,39 @@ def test_the_numbers_that_stay_numbers_are() -> None:
         assert dialect.cell(number).decode().strip('"') == number
 
 
+def test_a_parquet_file_is_written_by_the_crawler_as_shown() -> None:
+    names: dict[str, Any] = {}
+    run(OUTPUTS, "parquet", names)
+    html = "<h1>Chair</h1><p class=price>9.50</p><i class=tag>oak</i><i class=tag>new</i>"
+    names["crawler"]._fetcher = MockFetcher({f"{SHOP}/": html})
+    names["crawler"].run(f"{SHOP}/", quiet=True)
+    table = pq.read_table("shop.parquet")
+    (row,) = table.to_pylist()
+    assert isinstance(row.pop("seen"), datetime)
+    assert row == {"name": "Chair", "price": Decimal("9.50"), "tags": '["oak","new"]'}
+    assert not Path("shop.parquet.spool").exists()
+
+
+TYPES = re.findall(r"^\| (`.+`) \| `(.+?)`.* \|$", section(OUTPUTS, "Parquet"), re.M)
+
+
+@pytest.mark.parametrize(("values", "kind"), TYPES, ids=[row[0] for row in TYPES])
+def test_columns_have_the_types_that_the_table_says(values: str, kind: str) -> None:
+    found = [eval(value, dict(SPEECH)) for value in re.findall(r"`([^`]+)`", values)]
+    crawl_items([{"v": value, "w": 0} for value in found], "a.parquet")
+    assert str(pq.read_table("a.parquet").schema.field("v").type) == kind
+
+
+def test_the_table_of_types_has_all_rows_checked() -> None:
+    assert len(TYPES) == section(OUTPUTS, "Parquet").count("\n| `") == 12
+
+
+def crawl_items(items: list[dict[str, Any]], path: str) -> None:
+    crawler = Crawler("items", fetcher=MockFetcher({f"{SHOP}/": "x"}), outputs=[path], quiet=True)
+    crawler.handler(lambda page: items)
+    crawler.run(f"{SHOP}/")
+
+
 def test_the_database_is_read_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
     crawler = Crawler("shop", fetcher=MockFetcher({f"{SHOP}/": "x"}), outputs=["shop.db"], quiet=True)
     crawler.handler(
@@ -187,7 +223,8 @@ def test_the_database_is_read_as_shown(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_numbers_in_the_text_are_the_programs() -> None:
     text = text_of(OUTPUTS)
-    assert csv_sink.MAX_COLUMNS == sqlite_sink.MAX_COLUMNS
+    assert csv_sink.MAX_COLUMNS == sqlite_sink.MAX_COLUMNS == schema.MAX_COLUMNS
+    assert f"{parquetfile.GROUP_ROWS:,} rows or about {parquetfile.GROUP_BYTES >> 20} MB" in text
     assert f"Beyond {csv_sink.MAX_COLUMNS:,} columns" in text
     assert f"names of over {sqlite_sink.MAX_NAME} characters" in text
     assert f"the last {TAIL} bytes" in text
@@ -201,7 +238,7 @@ def edited(row: str) -> None:
 
 
 DELETED = "it was deleted, cut, or saved anew by a spreadsheet"
-APPENDED = "something was appended to a `.jsonl` (compressed or not), `.csv` or `.tsv` file"
+APPENDED = "something was appended to a `.jsonl` (compressed or not), `.csv` or `.tsv` file, or to a spool"
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv"])

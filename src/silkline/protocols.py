@@ -263,6 +263,13 @@ class PageSink(Protocol):
 Output = Sink | PageSink
 
 
+@runtime_checkable
+class TypedSink(Protocol):
+    """A sink with this set gets in `encode` what `sinks.record.fields_of` makes of an item."""
+
+    typed: bool
+
+
 class KeyedSink(Protocol):
     """Where items go that are told apart by `Item.identity`: a database, mostly. What is written again is
     replaced.

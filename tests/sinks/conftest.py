@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from silkline.outcome import Item
@@ -66,6 +67,8 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix in (".csv", ".tsv"):
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+    if path.suffix == ".parquet":
+        return [dict(row) for row in pq.read_table(path).to_pylist()]
     with sqlite3.connect(path) as db:
         db.row_factory = sqlite3.Row
         rows = [dict(row) for row in db.execute("SELECT * FROM items ORDER BY _id")]

@@ -15,6 +15,7 @@ from silkline.sinks.csv import CsvSink
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import name_of
 from silkline.sinks.packed import PackedLinesSink
+from silkline.sinks.parquet import ParquetSink
 from silkline.sinks.sqlite import SqliteSink
 
 
@@ -25,6 +26,7 @@ from silkline.sinks.sqlite import SqliteSink
         ("a.ndjson", JsonLinesSink),
         ("a.jsonl.gz", PackedLinesSink),
         ("a.b.ndjson.ZST", PackedLinesSink),
+        ("a.parquet", ParquetSink),
         ("a.CSV", CsvSink),
         ("a.tsv", CsvSink),
         ("a.db", SqliteSink),

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pyarrow.parquet as pq
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.choose import sink_for
+from silkline.sinks.committed import committed
+from silkline.sinks.spool import spool_of
 from tests.sinks.conftest import unpacked
 
 NAMES = st.sampled_from(["a", "b", "c", 'quo"ted', "com,ma", "new\nline", "d e", "é"])
@@ -66,7 +69,7 @@ class Crawl(RuleBasedStateMachine):
     @rule(batch=BATCHES, who=st.integers(0, 1), torn=st.floats(0, 1))
     def die_before_the_commit(self, batch: list[dict[str, Any]], who: int, torn: float) -> None:
         sink = self.processes[who]
-        before = self.path.stat().st_size
+        before = self.grown().stat().st_size if self.grown().exists() else 0
         sink.write(self.items(sink, batch), self.position)
         self.tear(before, torn)
         self.clean = False
@@ -102,8 +105,10 @@ class Crawl(RuleBasedStateMachine):
         """Everything stops, the output is copied to another disk and back, everything starts."""
         for sink in self.processes:
             sink.close()
-        shutil.copy(self.path, self.path.with_suffix(".copy"))
-        os.replace(self.path.with_suffix(".copy"), self.path)
+        for path in {self.path, self.grown()}:
+            if path.exists():
+                shutil.copy(path, path.with_suffix(".copy"))
+                os.replace(path.with_suffix(".copy"), path)
         self.processes = [self.begin(), self.begin()]
 
     @invariant()
@@ -120,6 +125,10 @@ class Crawl(RuleBasedStateMachine):
     def tear(self, before: int, torn: float) -> None:
         """A write that a kill cut short. A database takes care of that by itself."""
 
+    def grown(self) -> Path:
+        """The file that grows with every write."""
+        return self.path
+
     def check_finished(self) -> None:
         """What holds besides, right after finishing."""
 
@@ -134,9 +143,9 @@ def without_nothing(record: dict[str, Any], nothing: tuple[object, ...]) -> dict
 
 class FileCrawl(Crawl):
     def tear(self, before: int, torn: float) -> None:
-        size = self.path.stat().st_size
+        size = self.grown().stat().st_size if self.grown().exists() else 0
         if size > before:
-            os.truncate(self.path, before + int((size - before) * torn))
+            os.truncate(self.grown(), before + int((size - before) * torn))
 
 
 class JsonLinesCrawl(FileCrawl):
@@ -194,6 +203,24 @@ def unquoted(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" else cell
 
 
+class ParquetCrawl(FileCrawl):
+    ending = ".parquet"
+
+    def grown(self) -> Path:
+        return Path(spool_of(str(self.path)))
+
+    def current(self) -> list[dict[str, Any]]:
+        """Until it is finished, as silkline reads it."""
+        assert self.position is not None
+        rows = committed(str(self.path), self.position).rows()
+        return [without_nothing(row.record, self.nothing) for row in rows]
+
+    def check_finished(self) -> None:
+        rows = [without_nothing(row, self.nothing) for row in pq.read_table(self.path).to_pylist()]
+        assert rows == [without_nothing(record, self.nothing) for record in self.committed]
+        assert os.listdir(self.folder) == [self.path.name]
+
+
 class SqliteCrawl(Crawl):
     ending = ".db"
 
@@ -207,7 +234,7 @@ class SqliteCrawl(Crawl):
         return [without_nothing({n: v for n, v in row.items() if n not in internal}, (None,)) for row in rows]
 
 
-for machine in (JsonLinesCrawl, GzipCrawl, ZstdCrawl, CsvCrawl, ExcelCrawl, SqliteCrawl):
+for machine in (JsonLinesCrawl, GzipCrawl, ZstdCrawl, CsvCrawl, ExcelCrawl, ParquetCrawl, SqliteCrawl):
     machine.TestCase.settings = settings(
         max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -217,4 +244,5 @@ TestGzipCrawl = GzipCrawl.TestCase
 TestZstdCrawl = ZstdCrawl.TestCase
 TestCsvCrawl = CsvCrawl.TestCase
 TestExcelCrawl = ExcelCrawl.TestCase
+TestParquetCrawl = ParquetCrawl.TestCase
 TestSqliteCrawl = SqliteCrawl.TestCase

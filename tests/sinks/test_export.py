@@ -16,6 +16,7 @@ import pytest
 
 from silkline.errors import ConfigError, SilklineError
 from silkline.sinks import export as exporting
+from silkline.sinks import spool
 from silkline.sinks.committed import Committed, committed
 from silkline.sinks.export import Target, export
 from tests.sinks.conftest import read_rows
@@ -50,9 +51,9 @@ def test_parts_of_any_format_become_one_file_of_any_format(tmp_path: Path, sourc
         {name: str(value) for name, value in row.items() if value not in (None, "")}
         for row in read_rows(path)
     ]
-    typed = source in LINES
+    typed = source in (*LINES, ".parquet")
     yes = "1" if source == ".db" or (typed and ending == ".db") else "true"
-    if typed and ending in LINES:
+    if typed and ending in (*LINES, ".parquet"):
         yes = "True"
     later = "['x']" if typed and ending in LINES else '["x"]'
     assert found == [
@@ -60,7 +61,7 @@ def test_parts_of_any_format_become_one_file_of_any_format(tmp_path: Path, sourc
         {"n": "2", "big": str(2**70), "yes": yes},
         {"n": "3", "later": later},
     ]
-    assert len(os.listdir(tmp_path)) == 3
+    assert len(os.listdir(tmp_path)) == 3, "something else is left"
 
 
 def test_json_lines_are_joined_as_they_are(tmp_path: Path) -> None:
@@ -178,6 +179,7 @@ def test_memory_does_not_grow_with_the_files(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporting, "BATCH_BYTES", 200_000)
+    monkeypatch.setattr(spool, "BATCH_BYTES", 200_000)
     path = tmp_path / "p1.jsonl"
     source = committed(str(path), written(path, [{"n": n, "text": 4_000 * "x"} for n in range(2_000)]), 2_000)
     exported(tmp_path, [source], f"first{ending}")  # what is imported and compiled by the first one

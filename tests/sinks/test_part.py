@@ -17,7 +17,7 @@ from tests.sinks.conftest import Items
 from tests.unprivileged import as_nobody
 
 WORKER = "box-7-0a1b2c3d"
-ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst", ".csv", ".tsv", ".db"]
+ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".csv", ".tsv", ".db"]
 
 
 def part_in(folder: Path, ending: str, worker: str = WORKER) -> Sink:

@@ -17,6 +17,7 @@ DRIVER = Path(__file__).with_name("driver.py")
 KILLER = DRIVER.with_name("killer.py")
 ENDINGS = (".jsonl", ".csv", ".db")
 PACKED = (".jsonl.gz", ".jsonl.zst")
+PARQUET = (".parquet",)
 KILLS = 20
 PAGES = 12
 
@@ -62,7 +63,8 @@ def assert_every_item_once(tmp_path: Path, rows_in: Callable[[Path], list[dict[s
                 assert None not in row, "a record longer than the header"
                 marked = {name for name, value in row.items() if name[0] == "n" and value}
                 assert marked == ({f"n{page}"} if page % 5 == 4 else set()), ending
-        assert not list(tmp_path.glob(".*")), "something temporary is left"
+        left = [*tmp_path.glob(".*"), *tmp_path.glob("*.spool")]
+        assert not left, "something temporary is left"
 
     return check
 
@@ -86,6 +88,19 @@ def test_a_kill_loses_no_item_and_doubles_none(
     assert_every_item_once()
 
 
+@pytest.mark.parametrize(
+    ("kill_at", "nth"),
+    [("mid-write", 2), ("after-write", 1), ("after-write", 4), ("before-finish", 1), ("after-replace", 1)],
+)
+def test_a_kill_leaves_a_spool_that_goes_on(
+    tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
+) -> None:
+    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth, endings=PARQUET))
+    assert code == -signal.SIGKILL, errors
+    assert ended(start(tmp_path, endings=PARQUET)) == (0, "")
+    assert_every_item_once(endings=PARQUET)
+
+
 # Here to two sinks.
 @pytest.mark.parametrize(
     ("kill_at", "nth"),
@@ -105,7 +120,8 @@ def test_a_kill_leaves_a_compressed_output_that_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("ending", "options"), [*((ending, []) for ending in (*ENDINGS, *PACKED)), (".csv", ["--excel"])]
+    ("ending", "options"),
+    [*((ending, []) for ending in (*ENDINGS, *PACKED, *PARQUET)), (".csv", ["--excel"])],
 )
 def test_random_kills_lose_no_item_and_double_none(
     tmp_path: Path, assert_every_item_once: Check, ending: str, options: Sequence[str]
@@ -122,7 +138,7 @@ def test_random_kills_lose_no_item_and_double_none(
     assert_every_item_once(pages, endings=[ending], excel="--excel" in options)
 
 
-@pytest.mark.parametrize("endings", [ENDINGS, PACKED])
+@pytest.mark.parametrize("endings", [ENDINGS, PACKED, PARQUET])
 def test_two_processes_share_the_outputs_and_one_is_killed(
     tmp_path: Path, assert_every_item_once: Check, endings: Sequence[str]
 ) -> None:
@@ -138,19 +154,27 @@ def test_two_processes_share_the_outputs_and_one_is_killed(
 def test_a_finished_job_that_gets_more_pages_goes_on_in_the_same_outputs(
     tmp_path: Path, assert_every_item_once: Check
 ) -> None:
-    assert ended(start(tmp_path, pages=5)) == (0, "")
-    assert ended(start(tmp_path, pages=PAGES)) == (0, "")
-    assert_every_item_once()
+    endings = (*ENDINGS, *PACKED, *PARQUET)
+    assert ended(start(tmp_path, pages=5, endings=endings)) == (0, "")
+    assert ended(start(tmp_path, pages=PAGES, endings=endings)) == (0, "")
+    assert_every_item_once(endings=endings)
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, *PACKED])
+@pytest.mark.parametrize(
+    ("ending", "max_bytes", "file"),
+    [
+        *((ending, 400, f"items{ending}") for ending in (*ENDINGS, *PACKED)),
+        (".parquet", 400, "items.parquet.spool"),
+        (".parquet", 2_300, "items.parquet"),
+    ],
+)
 def test_a_file_that_cannot_grow_stops_the_crawl_in_one_line_and_nothing_is_lost(
-    tmp_path: Path, assert_every_item_once: Check, ending: str
+    tmp_path: Path, assert_every_item_once: Check, ending: str, max_bytes: int, file: str
 ) -> None:
     pages = 60 if ending in PACKED else PAGES
-    code, errors = ended(start(tmp_path, pages=pages, endings=[ending], max_bytes=400))
+    code, errors = ended(start(tmp_path, pages=pages, endings=[ending], max_bytes=max_bytes))
     assert code == 1
-    assert errors.startswith(f"SinkError: cannot write {tmp_path}/items{ending}: "), errors
+    assert errors.startswith(f"SinkError: cannot write {tmp_path}/{file}: "), errors
     assert errors.count("\n") == 1
     assert "nothing is lost" in errors
     assert ended(start(tmp_path, pages=pages, endings=[ending])) == (0, "")

@@ -31,7 +31,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where the items go: a .jsonl, .jsonl.gz, .jsonl.zst, .csv, .tsv, .db or .sqlite file.",
+        help="Where the items go: a .jsonl, .jsonl.gz, .jsonl.zst, .csv, .tsv, .parquet or .db file.",
     ),
 ]
 From = Annotated[

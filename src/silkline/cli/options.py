@@ -38,7 +38,7 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
 
 
 _OUTPUT_HELP = (
-    "A .jsonl, .jsonl.gz, .csv, .db or .sqlite file, or a database's URL. Can be given several times."
+    "A .jsonl, .jsonl.gz, .csv, .parquet or .db file, or a database's URL. Can be given several times."
 )
 
 SETTINGS: dict[str, Any] = {

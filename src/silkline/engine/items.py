@@ -8,6 +8,7 @@ from typing import Any
 from silkline.outcome import Item, Lease
 from silkline.protocols import KeyedSink, Output, PageSink
 from silkline.response import Response
+from silkline.sinks.choose import wants_types
 from silkline.sinks.record import fields_of, record_of, size_of
 
 Note = Callable[[str, Mapping[str, Any]], None]
@@ -18,7 +19,9 @@ class ItemMaker:
     """Encodes items for the sinks of one worker."""
 
     def __init__(self, sinks: Sequence[Output], keyed: Sequence[KeyedSink], note: Note) -> None:
-        self._sinks = [sink for sink in sinks if not isinstance(sink, PageSink)]
+        files = [sink for sink in sinks if not isinstance(sink, PageSink)]
+        self._plain = [sink for sink in files if not wants_types(sink)]
+        self._typed = [sink for sink in files if wants_types(sink)]
         self._archives = [sink for sink in sinks if isinstance(sink, PageSink)]
         self._keyed = keyed
         self._note = note
@@ -37,10 +40,13 @@ class ItemMaker:
 
     def _item(self, value: object, lease: Lease, index: int) -> Item:
         record, fingerprint = record_of(value), lease.fingerprint
-        data = {sink.name: sink.encode(record) for sink in self._sinks}
+        data = {sink.name: sink.encode(record) for sink in self._plain}
         self._note(lease.request.label if type(value) is dict else type(value).__name__, record)
-        if not self._keyed:
+        if not self._keyed and not self._typed:
             return Item(fingerprint, index, data)
         fields = fields_of(value)
+        data |= {sink.name: sink.encode(fields) for sink in self._typed}
+        if not self._keyed:
+            return Item(fingerprint, index, data)
         data |= {sink.name: sink.encode(fields) for sink in self._keyed}
         return Item(fingerprint, index, data, size=size_of(fields), fields=fields)

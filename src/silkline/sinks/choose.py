@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from silkline.errors import ConfigError
 from silkline.files import is_archive, split_ending
 from silkline.outcome import Outcome
-from silkline.protocols import Deliver, KeyedSink, Output, Positions, Sink
+from silkline.protocols import Deliver, KeyedSink, Output, Positions, Sink, TypedSink
 from silkline.sinks.address import files_in, is_address, shown_output
-from silkline.sinks.csv import CsvSink, temporary
+from silkline.sinks.csv import CsvSink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.outputfile import foreign, name_of, remove, starting, told
+from silkline.sinks.outputfile import foreign, name_of, remove, starting, temporary, told
 from silkline.sinks.packed import PackedLinesSink
+from silkline.sinks.parquet import ParquetSink
+from silkline.sinks.spool import spool_of
 from silkline.sinks.sqlite import SqliteSink, holds_only_items
 
 Columns = Sequence[str] | None
@@ -30,6 +33,7 @@ KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
     ".ndjson.zst": lambda path, *_: PackedLinesSink(path, Zstd()),
     ".csv": lambda path, columns, excel: CsvSink(path, columns, excel=excel),
     ".tsv": lambda path, columns, excel: CsvSink(path, columns, delimiter="\t", excel=excel),
+    ".parquet": lambda path, columns, _: _parquet_sink(path, columns),
     ".db": lambda path, *_: SqliteSink(path),
     ".sqlite": lambda path, *_: SqliteSink(path),
     ".sqlite3": lambda path, *_: SqliteSink(path),
@@ -85,6 +89,13 @@ def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink
             f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}"
         )
     return make(path, columns, excel)
+
+
+def _parquet_sink(path: str, columns: Columns) -> ParquetSink:
+    """pyarrow is big: it is only imported when it is needed, but must be there from the start."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ConfigError(f"output {path!r} needs the package pyarrow: pip install 'silkline[parquet]'")
+    return ParquetSink(path, columns)
 
 
 def sinks_for(
@@ -159,6 +170,8 @@ def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
     with starting():
         for path in files_in(paths):
             real = os.path.realpath(path)
+            if has_spool(path) and os.path.exists(spool_of(real)) and not _is_owned(path, owned):
+                raise ConfigError(foreign(spool_of(path)))
             with told(path):
                 if not os.path.exists(real):
                     continue
@@ -205,6 +218,18 @@ def discard(path: str) -> None:
             raise ConfigError(f"{path} is not a regular file and will not be removed: choose another output")
         for victim in (*(real + suffix for suffix in ("-wal", "-shm", "-journal")), temporary(real), real):
             remove(victim)
+        if has_spool(path):
+            remove(spool_of(real))
+
+
+def wants_types(sink: Sink) -> bool:
+    """Whether the sink's `encode` is to get values with the types that the item has."""
+    return isinstance(sink, TypedSink) and sink.typed
+
+
+def has_spool(path: str) -> bool:
+    """Whether the format of this output keeps its items in a spool first."""
+    return split_ending(path)[1].lower() == ".parquet"
 
 
 def deliver_to(sinks: Sequence[Output]) -> Deliver:

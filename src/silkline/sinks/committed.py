@@ -10,36 +10,49 @@ import contextlib
 import csv
 import os
 import sqlite3
-import sys
 import urllib.parse
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from silkline.errors import SinkError
 from silkline.sinks.choose import sink_for
 from silkline.sinks.csv import MAX_COLUMNS, MORE, CsvMark, CsvSink
-from silkline.sinks.frames import DAMAGE
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.outputfile import TAIL, Mark
+from silkline.sinks.outputfile import Mark
 from silkline.sinks.packed import PackedLinesSink, PackedMark
+from silkline.sinks.parquet import ParquetMark, ParquetSink, is_known, rows_of
+from silkline.sinks.reading import (
+    cells_of_any_size,
+    changed,
+    check,
+    counted,
+    lines_until,
+    missing,
+    opened,
+    opened_if_there,
+    reading,
+    shorter,
+    undamaged,
+)
+from silkline.sinks.spool import batches, spool_of
 from silkline.sinks.sqlite import INTERNAL, SqliteSink, primary_code, table_exists
-
-T = TypeVar("T")
 
 
 class Row(msgspec.Struct, frozen=True):
     """An item as it was read back.
 
     size: about how many bytes it takes. key: its page's fingerprint and its index on that page, where the
-    format keeps them.
+    format keeps them. typed: values may be dates, datetimes and decimals.
     """
 
     record: dict[str, Any]
     size: int
     key: tuple[int, int] | None = None
+    typed: bool = False
 
 
 class Committed(Protocol):
@@ -67,6 +80,8 @@ def committed(path: str, position: str, items: int | None = None) -> Committed:
         return CommittedPackedLines(path, position, items, sink)
     if isinstance(sink, CsvSink):
         return CommittedRecords(path, position, items)
+    if isinstance(sink, ParquetSink):
+        return CommittedParquet(path, position)
     assert isinstance(sink, SqliteSink)
     return CommittedTable(path, position)
 
@@ -160,6 +175,61 @@ class CommittedRecords:
         return Row(record, sum(map(len, cells)))
 
 
+class CommittedParquet:
+    """Of a Parquet file, and of the spool beside it. Values may be dates, datetimes and decimals.
+
+    Rows that count are never taken away again: a file that was finished since has them first.
+    """
+
+    columns = None
+
+    def __init__(self, path: str, position: str) -> None:
+        self.path = path
+        self._mark = msgspec.json.decode(position, type=ParquetMark)
+
+    def rows(self) -> Iterator[Row]:
+        return counted(self._rows(), self._mark.items, self.path)
+
+    def _rows(self) -> Iterator[Row]:
+        mark, beside = self._mark, spool_of(self.path)
+        with contextlib.ExitStack() as files:
+            # First the spool: it is removed once the file that has its items is there.
+            spool = files.enter_context(opened_if_there(beside))
+            file = files.enter_context(opened_if_there(self.path))
+            if file is not None and not is_known(file, mark) and rows_of(file, mark) >= mark.items:
+                yield from islice(self._read(file), mark.items)
+                return
+            if mark.size and (file is None or not is_known(file, mark)):
+                raise missing(self.path) if file is None else changed(self.path)
+            if mark.size and file is not None:
+                yield from self._read(file)
+            if mark.at:
+                if spool is None:
+                    raise missing(beside)
+                check(spool, mark, beside)
+                yield from self._spooled(lines_until(spool, mark.at, beside))
+
+    def _read(self, file: BinaryIO) -> Iterator[Row]:
+        from silkline.sinks.parquetfile import ParquetReader, damage_is
+
+        with damage_is(changed(self.path)):
+            for record in ParquetReader(file).records():
+                yield Row(record, text_in(record), typed=True)
+
+    def _spooled(self, lines: Iterator[bytes]) -> Iterator[Row]:
+        try:
+            for batch in batches(lines):
+                for record in batch:
+                    yield Row(record, text_in(record), typed=True)
+        except (msgspec.MsgspecError, ValueError, ArithmeticError) as error:
+            raise changed(spool_of(self.path)) from error
+
+
+def text_in(record: Mapping[str, Any]) -> int:
+    """About how many bytes it takes."""
+    return sum(len(value) if isinstance(value, str) else 8 for value in record.values())
+
+
 class CommittedTable:
     """Of an SQLite database: booleans are 0 and 1, nested values JSON text, as they are in the table."""
 
@@ -216,91 +286,6 @@ def connected(path: str) -> sqlite3.Connection:
     )
     db.execute("PRAGMA query_only = 1")
     return db
-
-
-@contextlib.contextmanager
-def opened(
-    path: str, mark: Mark, rewritten: Callable[[BinaryIO, Any], int | None] = lambda file, mark: None
-) -> Iterator[BinaryIO]:
-    """The file, checked against its mark; the descriptor keeps that file, whatever takes its place.
-
-    rewritten: how many bytes count in a file that was rewritten since the mark; None where it was not.
-    """
-    with open(path, "rb") as file:
-        size, again = os.fstat(file.fileno()).st_size, rewritten(file, mark)
-        if size < (again or mark.at):
-            raise shorter(path, f"has {size} bytes", f"{again or mark.at}")
-        start = max(0, mark.at - TAIL)
-        if again is None and zlib.crc32(os.pread(file.fileno(), mark.at - start, start)) != mark.tail:
-            raise changed(path)
-        yield file
-
-
-def lines_until(file: BinaryIO, end: int, path: str) -> Iterator[bytes]:
-    """The lines of the first `end` bytes."""
-    left = end
-    while left:
-        line = file.readline(left)
-        if not line.endswith(b"\n"):
-            raise changed(path)
-        left -= len(line)
-        yield line
-
-
-def undamaged(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """The lines of a compressed file."""
-    while True:
-        try:
-            line = next(lines, b"")
-        except DAMAGE as error:
-            raise changed(path) from error
-        if not line:
-            return
-        if not line.endswith(b"\n"):
-            raise changed(path)
-        yield line
-
-
-def counted(rows: Iterator[T], expected: int | None, path: str) -> Iterator[T]:
-    """The same, if there are as many as expected."""
-    number = 0
-    for row in rows:
-        number += 1
-        yield row
-    if expected is not None and number != expected:
-        raise changed(path)
-
-
-@contextlib.contextmanager
-def cells_of_any_size() -> Iterator[None]:
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def changed(path: str) -> SinkError:
-    return SinkError(f"{path} was changed since its worker wrote it: put the original back, or copy it again")
-
-
-def shorter(path: str, there: str, committed: str) -> SinkError:
-    return SinkError(
-        f"{path} {there}, but {committed} were committed: it was cut, or copied before that; "
-        "put the original back, or copy it again"
-    )
-
-
-def unreadable(path: str, reason: str) -> SinkError:
-    return SinkError(f"cannot read {path}: {reason}; mend it and run the same command again")
-
-
-@contextlib.contextmanager
-def reading(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise unreadable(path, error.strerror or str(error)) from error
 
 
 _record: Callable[[bytes | str], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode

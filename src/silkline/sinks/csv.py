@@ -21,6 +21,7 @@ from silkline.sinks.outputfile import (
     starting,
     sync,
     sync_directory,
+    temporary,
     told,
 )
 
@@ -210,12 +211,6 @@ class CsvSink:
     def _old_header(self, mark: CsvMark) -> bytes:
         """What is on disk before a rewriting."""
         return self.dialect.header(mark.columns[: mark.header])
-
-
-def temporary(path: str) -> str:
-    """Where a rewritten file stands until it takes the place of `path`."""
-    directory, name = os.path.split(path)
-    return os.path.join(directory, f".{name}.rewriting")
 
 
 def widened(lines: Iterable[bytes], width: int, delimiter: bytes) -> Iterator[bytes]:

@@ -13,12 +13,12 @@ import msgspec
 from silkline.errors import ConfigError
 from silkline.files import split_ending
 from silkline.outcome import Item
-from silkline.sinks.choose import discard, sink_for
+from silkline.sinks.choose import discard, sink_for, wants_types
 from silkline.sinks.committed import Committed, JsonLines, Row
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import remove, starting, sync, sync_directory, told
 from silkline.sinks.packed import PackedLinesSink
-from silkline.sinks.record import json_of
+from silkline.sinks.record import json_of, record_of
 from silkline.sinks.sqlite import SqliteSink
 
 BATCH_ROWS, BATCH_BYTES = 2_000, 4_194_304
@@ -117,6 +117,7 @@ def lines_of(source: Committed) -> Iterator[bytes]:
 def _converted(sources: Sequence[Committed], target: Target, fresh: str) -> int:
     """As a crawl writes the format. Where a source does not say whose page a row is, a number stands in."""
     sink = sink_for(fresh, columns=columns_of(sources), excel=target.excel)
+    typed = wants_types(sink)
     sink.open(None)
     try:
         number, position = 0, sink.write((), None)
@@ -124,7 +125,8 @@ def _converted(sources: Sequence[Committed], target: Target, fresh: str) -> int:
             items = []
             for number, row in enumerate(batch, number + 1):  # noqa: B020
                 page, index = row.key or (number, 0)
-                items.append(Item(page, index, {sink.name: sink.encode(row.record)}))
+                values = row.record if typed or not row.typed else record_of(row.record)
+                items.append(Item(page, index, {sink.name: sink.encode(values)}))
             position = sink.write(items, position)
         sink.finish(position)
     finally:

@@ -108,6 +108,16 @@ class OutputFile:
         reach("after-write")
         return moved
 
+    def renewed(self, mark: M) -> M:
+        """The mark for a new and empty file, in place of whatever is there."""
+        with told(self.shown):
+            self.close()
+            remove(self.path)
+            with creating(self.shown):
+                self._open(os.O_CREAT | os.O_EXCL)
+            sync_directory(self.path)
+            return msgspec.structs.replace(mark, at=0, inode=os.fstat(self._opened).st_ino, tail=0)
+
     def cut(self, mark: Mark, end: bytes = b"") -> None:
         """Cut off what is behind the mark, in the file that the mark is about and in no other; but for `end`,
         which is put there."""
@@ -227,6 +237,12 @@ def write_all(fd: int, data: bytes, at: int) -> None:
     while view:
         written = os.pwrite(fd, view, at)
         view, at = view[written:], at + written
+
+
+def temporary(path: str) -> str:
+    """Where a rewritten file stands until it takes the place of `path`."""
+    directory, name = os.path.split(path)
+    return os.path.join(directory, f".{name}.rewriting")
 
 
 def remove(path: str) -> None:

@@ -20,7 +20,7 @@ from silkline.outcome import Item
 from silkline.protocols import Output, PageSink, Positions, Sink
 from silkline.response import Response
 from silkline.sinks.address import files_in
-from silkline.sinks.choose import Columns, discard, output_for
+from silkline.sinks.choose import Columns, discard, output_for, wants_types
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
 
@@ -93,6 +93,7 @@ class PartSink(Part):
     def __init__(self, sink: Sink, output: str, worker: str) -> None:
         super().__init__(sink, output, worker)
         self._items = sink
+        self.typed = wants_types(sink)
 
     def encode(self, item: Mapping[str, Any]) -> Any:
         return self._items.encode(item)

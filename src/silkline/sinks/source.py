@@ -12,9 +12,10 @@ import msgspec
 from silkline.errors import ConfigError, SilklineError
 from silkline.files import split_ending
 from silkline.protocols import Positions
-from silkline.sinks.choose import KINDS
+from silkline.sinks.choose import KINDS, has_spool
 from silkline.sinks.committed import Committed, committed
 from silkline.sinks.part import part_at
+from silkline.sinks.spool import spool_of
 
 SHOWN = 3
 """Names that a message has at most."""
@@ -86,7 +87,7 @@ def located(
         if source.items == 0:
             continue
         copies = [source.path, *(os.path.join(folder, os.path.basename(source.path)) for folder in folders)]
-        path = next(filter(os.path.exists, copies), None)
+        path = next(filter(_is_there, copies), None)
         if path is None:
             missing.append(source)
         else:
@@ -114,6 +115,10 @@ def read_back(path: str, source: Source) -> Committed:
         return committed(path, source.position, source.items)
     except (ValueError, msgspec.MsgspecError) as error:
         raise SilklineError(f"the job's position in {source.path} cannot be read: {error}") from error
+
+
+def _is_there(path: str) -> bool:
+    return os.path.exists(path) or (has_spool(path) and os.path.exists(spool_of(path)))
 
 
 def _is(source: Source, name: str) -> bool:
