@@ -157,3 +157,20 @@ def test_no_page_raises(html: str) -> None:
     page.markdown()
     page.article()
     assert page.document.html == before
+
+
+@pytest.mark.parametrize(
+    "tag", ["td", "tr", "tbody", "table", "p", "li", "a", "b", "pre", "dd", "caption", "body"]
+)
+def test_any_element_can_be_shown_alone(tag: str) -> None:
+    """turbohtml crashes where a copy has no parent and ends in a line break."""
+    page = page_of(f"<table><tr><td>a<br></table><dl><dd>a<br></dl><{tag}><b>a<br></b><br></{tag}>")
+    for node in page.css("*"):
+        assert node.markdown() is not None
+
+
+def test_an_article_in_a_cell_that_ends_in_a_line_break_is_shown() -> None:
+    text = (
+        "Until it thaws the coastguard brings what is needed, by helicopter, twice a day, weather permitting."
+    )
+    assert text in page_of(f"<table><tr><td colspan=2>{text * 2}<br></table>").article().markdown

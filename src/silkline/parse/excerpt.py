@@ -9,7 +9,8 @@ import copy
 import re
 from collections.abc import Callable
 
-from turbohtml import Element, Markdown, PlainText
+import turbohtml
+from turbohtml import Document, Element, Markdown, PlainText
 
 from silkline.parse.grid import grid_of
 from silkline.parse.tables import MAX_PLACES
@@ -30,7 +31,7 @@ _SPANNING = "td[colspan], th[colspan], td[rowspan], th[rowspan]"
 
 def excerpt(element: Element, absolute: Callable[[str], str | None]) -> Element:
     """absolute: makes a link of the page absolute, or None where it is none of http(s)."""
-    part = copy.deepcopy(element)
+    part = _copy_of(element)
     for image in part.select("img"):
         _show(image)
     part.remove(_UNREAD)
@@ -54,6 +55,19 @@ def markdown_of(part: Element) -> str:
 def text_of_blocks(part: Element) -> str:
     """Text as a reader sees it, blocks apart."""
     return part.to_text(_TEXT)
+
+
+def _copy_of(element: Element) -> Element:
+    """In a document of its own: turbohtml crashes on some of what has no parent."""
+    if isinstance(element.parent, Document):
+        whole = copy.deepcopy(element.parent).root
+        assert whole is not None
+        return whole
+    body = turbohtml.parse("").select_one("body")
+    assert body is not None
+    part = copy.deepcopy(element)
+    body.append(part)
+    return part
 
 
 def _show(image: Element) -> None:
