@@ -156,6 +156,11 @@ class Connector(aiohttp.TCPConnector):
         """Whether as many connections are idle as may be in use: no further one should be kept."""
         return len(self._sockets) >= self._most
 
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close the resolver, too: aiohttp leaves one that it was given open, with its files."""
+        await super().close(abort_ssl=abort_ssl)
+        await self._resolver.close()
+
     def resize(self, limit: int) -> None:
         """So many connections in use at most; those that are in use stay."""
         self._limit = limit
