@@ -12,12 +12,13 @@ import pytest
 
 from silkline.demo import serve_in_thread
 from silkline.errors import ConfigError
-from silkline.sinks import postgresql
+from silkline.sinks import clickhouse, postgresql
 from silkline.sinks.choose import SCHEMES, keyed_sinks_for
 from silkline.sinks.columns import KEYS, MORE
 from silkline.testing import MockFetcher
 from tests.documents import blocks, run, section, snippet, text_of
 from tests.mongodb.running import any_url, documents_in
+from tests.sinks.contract.clickhouse import ClickHouseTarget
 from tests.sinks.contract.sql import PostgresqlTarget
 from tests.sinks.contract.stream import RedisStreamTarget
 from tests.sinks.contract.target import Target
@@ -34,6 +35,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 TARGETS = {
     "postgresql": ("postgresql://shop:secret@db.example/shop?table=products", PostgresqlTarget),
+    "clickhouse": ("clickhouse://shop:secret@db.example:8123/shop?table=products", ClickHouseTarget),
     "stream": ("redis+stream://queue.example:6379/0?stream=products", RedisStreamTarget),
 }
 
@@ -94,6 +96,14 @@ def test_every_option_is_named_and_no_other_taken() -> None:
         keyed_sinks_for(["postgresql://h/d?no=1"])
     for option in re.findall(r"^\| `(\w+)` \|", section(DATABASES, "Options"), re.M):
         assert f"{option}" in str(caught.value)
+
+
+def test_what_is_said_of_clickhouse_is_so() -> None:
+    said = section(DATABASES, "ClickHouse")
+    assert {*re.findall(r"`(Nullable\(.*?\))`", said)} == {*clickhouse.TYPES.values()}
+    for name in (clickhouse.VERSION, clickhouse.DELETED, *clickhouse.OPTIONS):
+        assert f"`{name}" in said
+    assert f"batch={clickhouse.USUAL.count}&batch_seconds={clickhouse.USUAL.seconds:.0f}`" in said
 
 
 def crawl(name: str, folder: Path, **replace: str) -> None:

@@ -44,6 +44,8 @@ ARCHIVES = (".warc", ".warc.gz")
 """Endings of outputs that keep pages, not items; see `files.is_archive`."""
 
 SCHEMES: dict[str, tuple[str, str, str]] = {
+    "clickhouse": ("clickhouse", "ClickHouseSink", "clickhouse"),
+    "clickhouses": ("clickhouse", "ClickHouseSink", "clickhouse"),
     "mongodb": ("mongodb", "MongoSink", "mongodb"),
     "mongodb+srv": ("mongodb", "MongoSink", "mongodb"),
     "postgresql": ("postgresql", "PostgresqlSink", "postgresql"),

@@ -173,7 +173,7 @@ FITS: dict[Kind, dict[type, Fit]] = {
     Kind.BYTES: {bytes: _same},
     Kind.TEXT: dict.fromkeys(KIND_OF, text_of) | {str: _same, Json: str},
     Kind.JSON: dict.fromkeys(KIND_OF, json_text) | {Json: _same},
-    Kind.ARRAY: {Json: msgspec.json.decode},
+    Kind.ARRAY: {Json: lambda value: msgspec.json.decode(value.encode())},
 }
 
 

@@ -108,7 +108,25 @@ async def records_of(rows: Rows, table: Table, places: Places) -> list[list[tupl
     return made
 
 
+async def columns_of(rows: Rows, table: Table, places: Places) -> list[list[Any]]:
+    """The same column by column, those of all slices together."""
+    made: list[list[Any]] = [[] for _ in names_of(places)]
+    for part in rows.slices:
+        keys = zip(*part.keys, strict=True)
+        for column, values in zip(made, [*keys, *_columns(part, rows, table, places)], strict=True):
+            column.extend(values)
+        await asyncio.sleep(0)
+    return made
+
+
 def _records(part: Slice, rows: Rows, table: Table, places: Places) -> list[tuple[Any, ...]]:
+    columns = _columns(part, rows, table, places)
+    if not columns:
+        return list(part.keys)
+    return [key + row for key, row in zip(part.keys, zip(*columns, strict=True), strict=True)]
+
+
+def _columns(part: Slice, rows: Rows, table: Table, places: Places) -> list[Sequence[Any]]:
     columns: list[Sequence[Any]] = []
     nothing = [None] * len(part.keys)
     for field, name in places.homes.items():
@@ -116,9 +134,7 @@ def _records(part: Slice, rows: Rows, table: Table, places: Places) -> list[tupl
         columns.append(nothing if values is None else _taken(values, rows.types[field], table.columns[name]))
     if places.rest:
         columns.append(more(part, places.rest))
-    if not columns:
-        return list(part.keys)
-    return [key + row for key, row in zip(part.keys, zip(*columns, strict=True), strict=True)]
+    return columns
 
 
 def _taken(values: Sequence[Any], types: set[type], column: Column) -> Sequence[Any]:

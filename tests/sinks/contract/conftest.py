@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from silkline.protocols import KeyedSink
+from tests.sinks.contract.clickhouse import ClickHouseTarget
 from tests.sinks.contract.mongodb import MongodbTarget
 from tests.sinks.contract.sql import PostgresqlTarget
 from tests.sinks.contract.stream import RedisStreamTarget
 from tests.sinks.contract.target import Target
 
-TARGETS: list[type[Target]] = [PostgresqlTarget, MongodbTarget, RedisStreamTarget]
+TARGETS: list[type[Target]] = [PostgresqlTarget, MongodbTarget, ClickHouseTarget, RedisStreamTarget]
 """Every sink that tells rows apart by their keys; a new one is added here."""
 
 Opened = Callable[..., KeyedSink]

@@ -28,6 +28,8 @@ class Target:
     """Whether rows have columns, which are made for them and can be forbidden (--no-create)."""
     refused: ClassVar[Row | None] = None
     """Fields that the server itself refuses; None where it takes everything."""
+    tries_again: ClassVar[bool] = False
+    """Whether the driver itself sends again what was cut off."""
     values: ClassVar[Mapping[str, tuple[Any, Any]]] = {}
     """By field: what is written, and what `rows` gives of it."""
     most: ClassVar[int | None] = None

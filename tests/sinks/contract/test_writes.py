@@ -114,7 +114,7 @@ async def test_a_connection_cut_in_mid_batch_costs_nothing(
     assert [(row["_fingerprint"], row["n"], len(row["text"])) for row in rows] == [
         (n, n, 5_000) for n in range(200)
     ]
-    if proxy.cuts:
+    if proxy.cuts and not target.tries_again:
         assert next(event.message for event in heard if isinstance(event, Trouble)).startswith(sink.name)
 
 
@@ -124,7 +124,7 @@ async def test_the_table_is_not_half_written_when_the_connection_is_cut(target: 
         proxy.cut_request = lambda data: len(data) > 10_000
         with pytest.raises(SinkAwayError) as caught:
             await sink.write([item(sink, {"n": n, "text": 10_000 * "x"}, page=n) for n in range(200)])
-        assert proxy.cuts == 1
+        assert proxy.cuts >= 1
         assert "\n" not in str(caught.value)
     assert [own(row) for row in target.rows()] == [{"n": n, "text": "old"} for n in range(100)]
 
