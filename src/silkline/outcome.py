@@ -248,7 +248,8 @@ class HostState(msgspec.Struct, frozen=True):
     """One host, by its politeness key.
 
     delay, cap: its own; None where the job's hold.
-    pace: what its answers have led to, as (cap, delay); None where nothing has.
+    pace: what its answers have led to, as (cap, delay); None where nothing has. pace_state:
+        see HostPace.state.
     due_in: seconds until delay and block let another request start; 0 for now.
     blocked_for: seconds for which it is blocked still; 0 for not at all.
     """
@@ -261,6 +262,7 @@ class HostState(msgspec.Struct, frozen=True):
     due_in: float = 0.0
     blocked_for: float = 0.0
     pace: tuple[int, float] | None = None
+    pace_state: bytes = b""
 
 
 class HostPace(msgspec.Struct, frozen=True):

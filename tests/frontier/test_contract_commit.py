@@ -136,7 +136,9 @@ class TestAliases:
             assert (len(result.accepted[0].items), result.duplicates) == (1, 0)
             assert await frontier.stats() == Stats(done=1)
             assert (await frontier.add(pages("b", 1))).added == 0
-            assert (await frontier.explain("http://b/0")).place == "done"
+            found = await frontier.explain("http://b/0")
+            assert (found.place, found.detail[:36]) == ("done", "another address of a page that is do")
+            assert (await frontier.explain("http://a/0")).detail == ""
 
     async def test_a_page_that_leads_to_one_that_waits_is_kept_without_its_items(
         self, opened: Opened

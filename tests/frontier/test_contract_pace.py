@@ -29,6 +29,8 @@ class TestPace:
             assert [lease.starts_in for lease in (await frontier.lease(9)).leases] == [0.0, 1.0]
             (host,) = (await frontier.overview()).hosts
             assert (host.pace, host.cap, host.delay) == ((2, 1.0), None, None)
+            assert (host.pace_state, await frontier.host(A)) == (b"x", host)
+            assert await frontier.host("http://never:80") is None
 
     async def test_a_pace_may_go_up_to_the_ceiling(self, opened: Opened) -> None:
         async with opened(per_host=2, ceiling=4) as frontier:

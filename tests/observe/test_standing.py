@@ -41,7 +41,7 @@ FULL = Standing(
     overview(
         hosts=(
             HostState("https://a:443", 12_000, 8, delay=2.0, cap=3, due_in=0.44),
-            HostState("https://b:443", 345, 16, due_in=90.0, blocked_for=90.0),
+            HostState("https://b:443", 345, 16, due_in=90.0, blocked_for=90.0, pace=(4, 0.25)),
         ),
         host_count=5,
         workers=(
@@ -54,6 +54,7 @@ FULL = Standing(
     ),
     rate=120.5,
     eta=102.6,
+    reasons={"https://b:443": "12% failures"},
 )
 
 
@@ -73,7 +74,8 @@ def test_all_of_it_as_text() -> None:
         "  box-8-cd  paused, 0 pages, 0 items, 0 in flight, 0 ready, last heard of 25.0 s ago",
         "hosts: 5, the busiest:",
         "  https://a:443  12,000 waiting, 8 leased, next in 0.4 s, delay 2 s, at most 3 at once",
-        "  https://b:443  345 waiting, 16 leased, blocked for 1:30",
+        "  https://b:443  345 waiting, 16 leased, blocked for 1:30,"
+        " pace: at most 4 at once and 4 a second (12% failures)",
         "live settings: paused=true, delay=2",
         "dedup: none",
     ]
@@ -91,6 +93,8 @@ def test_for_programs() -> None:
     assert (found["job"], found["waiting"], found["rate"], found["eta"]) == ("shop", 12_345, 120.5, 102.6)
     assert found["workers"][0]["beat"]["pages"] == 1_200
     assert found["hosts"][1]["blocked_for"] == 90.0
+    assert found["hosts"][1]["pace"] == {"cap": 4, "delay": 0.25, "why": "12% failures"}
+    assert found["hosts"][0]["pace"] is None
     assert (found["host_count"], found["oldest_lease"], found["live"]["delay"]) == (5, 3.25, "2")
 
 

@@ -8,10 +8,13 @@ import msgspec
 from typer import Argument, Option, echo
 
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
+from silkline.cli.paces import reasons
 from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
 from silkline.observe import figures
-from silkline.outcome import Whereabouts
+from silkline.observe.standing import host_fields, host_line
+from silkline.outcome import HostState, Whereabouts
+from silkline.protocols import Frontier
 from silkline.url import check
 
 EXAMPLES = """\
@@ -19,6 +22,9 @@ EXAMPLES = """\
 
   silkline explain https://shop.example/p/7 --job shop
 """
+
+ON_THE_WAY = ("waiting", "delayed", "leased")
+"""Where the pace of its host matters to a URL."""
 
 
 @with_debug
@@ -34,22 +40,32 @@ def explain(
         check(url)
     except BadUrlError as error:
         raise ConfigError(str(error)) from error
-    found = _found(one_store(job, frontier, config), url)
+    found, host = _found(one_store(job, frontier, config), url)
+    reason = "" if host is None else reasons([host]).get(host.key, "")
     if as_json:
-        echo(msgspec.json.encode({"url": url, "place": found.place, "detail": found.detail}))
-    else:
-        echo(": ".join(filter(None, (found.place, figures.one_line(found.detail)))))
+        fields = {"url": url, "place": found.place, "detail": found.detail}
+        echo(msgspec.json.encode(fields | {"host": None if host is None else host_fields(host, reason)}))
+        return 0
+    echo(": ".join(filter(None, (found.place, figures.one_line(found.detail)))))
+    if host is not None and found.place in ON_THE_WAY:
+        echo(host_line(host, reason))
     return 0
 
 
-def _found(store: Store, url: str) -> Whereabouts:
-    """With the job's own rules, where they keep it from the URL."""
-    from silkline.engine.discovery import rules_in, why_never_seen
+def _found(store: Store, url: str) -> tuple[Whereabouts, HostState | None]:
+    """The URL with the job's own rules, where they keep it from there; and its host."""
+    from silkline.engine.discovery import rules_in
+    from silkline.engine.refusals import why_never_seen
 
     facts = with_frontier(store, lambda opened: opened.recall())
     most = rules_in(facts).max_pages_per_host
     store = Store(store.url, msgspec.structs.replace(store.options, max_pages_per_host=most))
-    found = with_frontier(store, lambda opened: opened.explain(url))
-    if found.place != "never seen" or found.detail:
-        return found
-    return Whereabouts(found.place, why_never_seen(facts, url))
+
+    async def look(opened: Frontier) -> tuple[Whereabouts, HostState | None]:
+        found = await opened.explain(url)
+        (key,) = await opened.politeness_keys([url])
+        if found.place == "never seen" and not found.detail:
+            found = Whereabouts(found.place, await why_never_seen(opened, facts, url))
+        return found, await opened.host(key)
+
+    return with_frontier(store, look)

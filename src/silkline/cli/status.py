@@ -62,7 +62,13 @@ def status(
 
 def _look(store: Store, hosts: int) -> Standing:
     overview = with_frontier(store, lambda opened: opened.overview(hosts))
-    return Pace(store.job).standing(overview, 0.0)
+    return _with_reasons(Pace(store.job).standing(overview, 0.0))
+
+
+def _with_reasons(standing: Standing) -> Standing:
+    from silkline.cli.paces import reasons
+
+    return msgspec.structs.replace(standing, reasons=reasons(standing.overview.hosts))
 
 
 def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
@@ -86,7 +92,7 @@ def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
 
     async def look_on(opened: Frontier) -> None:
         while True:
-            standing = pace.standing(await opened.overview(hosts), time.monotonic())
+            standing = _with_reasons(pace.standing(await opened.overview(hosts), time.monotonic()))
             show(standing)
             if standing.complete:
                 return

@@ -13,11 +13,10 @@ from silkline.events import Trouble
 from silkline.parse.page import Page
 from silkline.politeness.order import LinkOrder, Rate
 from silkline.politeness.scope import Scope, ScopeRules, check_rules
-from silkline.politeness.traps import Traps
+from silkline.politeness.traps import Found, Traps
 from silkline.protocols import CallNext, Frontier, Hook
 from silkline.request import Request
 from silkline.response import Response
-from silkline.url import normal
 
 FACT = "scope"
 """The name by which the rules are kept with the job, for later runs and for `silkline explain`."""
@@ -79,28 +78,15 @@ def rules_from(text: str) -> ScopeRules:
         return ScopeRules()
 
 
-def why_never_seen(facts: Mapping[str, str], url: str) -> str:
-    """Why a job whose facts these are has never met a URL, as far as its rules tell.
-
-    Raises BadUrlError, and ConfigError for rules that this version cannot apply.
-    """
-    if FACT not in facts:
-        return ""
-    rules = rules_from(facts[FACT])
-    if rules.any and (reason := Scope(rules).refusal(normal(url))):
-        return f"links to it are refused: {reason}"
-    others = ["nofollow", "beyond max_links"]
-    if rules.max_depth is not None:
-        others.append(f"deeper than max_depth = {rules.max_depth}")
-    return f"the scope has room for it: no page links to it, or only by links that are {' or '.join(others)}"
-
-
-def traps_for(settings: Settings, tell: Hook) -> Traps | None:
+def traps_for(settings: Settings, tell: Hook, found: Found) -> Traps | None:
     """None where nobody is to look for any."""
     if not settings.traps and settings.max_pages_per_pattern is None:
         return None
     return Traps(
-        lambda line: tell(Trouble(line)), settings.max_pages_per_pattern, looks_for_traps=settings.traps
+        lambda line: tell(Trouble(line)),
+        settings.max_pages_per_pattern,
+        looks_for_traps=settings.traps,
+        found=found,
     )
 
 

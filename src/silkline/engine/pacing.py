@@ -17,7 +17,17 @@ from silkline.config import Settings
 from silkline.engine.leases import Held
 from silkline.events import Visited
 from silkline.outcome import Done, HostPace, Lease
-from silkline.politeness.limiter import ALARM, LimiterRules, Pace, Sample, advance, fresh, log_seconds
+from silkline.politeness.limiter import (
+    ALARM,
+    LimiterRules,
+    Pace,
+    Sample,
+    advance,
+    fresh,
+    log_seconds,
+    read,
+    written,
+)
 from silkline.protocols import Frontier
 from silkline.response import Response
 from silkline.url import host_of
@@ -36,9 +46,6 @@ FAILED = frozenset(
     }
 )
 """Causes of failures that may come of asking too much."""
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Pace).decode
 
 
 class _Watch:
@@ -151,7 +158,7 @@ class Pacing:
             paces[host] = (pace, at)
             if state is None and pace.free:
                 return None
-            return HostPace(pace.cap, pace.delay, pace.pause, _encode(pace))
+            return HostPace(pace.cap, pace.delay, pace.pause, written(pace))
 
         await self._frontier.pace(list(samples), decide)
         for host, (pace, at) in paces.items():
@@ -162,11 +169,11 @@ class Pacing:
         """A copy to go on from: the one that is shared, or else what this worker alone knows."""
         if state is not None:
             try:
-                return _decode(state)
+                return read(state)
             except msgspec.MsgspecError:
                 pass  # of another version: found out anew
         known = self._watches[host].pace
-        return fresh(at, self._rules) if known is None else msgspec.msgpack.decode(_encode(known), type=Pace)
+        return fresh(at, self._rules) if known is None else read(written(known))
 
     def _obey(self, host: str, pace: Pace, at: float) -> None:
         """Hold what this worker has of the host to its new pace."""

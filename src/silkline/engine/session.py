@@ -21,6 +21,7 @@ from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts, hosts_of
+from silkline.engine.refusals import keep_rules
 from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
 from silkline.engine.worker import Parts, Worker
@@ -120,6 +121,7 @@ class Session:
             await named.name([*self._plan.named, *hosts_of(provider_of(settings))])
             sessions = Sessions()
             scope = await scope_for(settings, frontier, self._plan.sites)
+            await keep_rules(settings, frontier)
             robots = robots_for(settings, frontier, self._tell, opened)
             archived = any(isinstance(sink, PageSink) for sink in sinks)
             trail = Trail(secrets=settings.wire_secrets) if archived else None

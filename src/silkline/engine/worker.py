@@ -21,6 +21,7 @@ from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.machine import Gauge, Machine
 from silkline.engine.monitor import Monitor, Publish
 from silkline.engine.pacing import Pacing
+from silkline.engine.refusals import FoundTraps
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.robots import robot_listening
 from silkline.engine.seeder import Seeder
@@ -122,7 +123,8 @@ class Worker:
             parts.hook,
         )
         robot = robot_listening(settings)
-        self._traps = traps_for(settings, parts.hook)
+        self._found_traps = FoundTraps(parts.frontier)
+        self._traps = traps_for(settings, parts.hook, self._found_traps)
         self._twins = NearDuplicates() if settings.near_duplicates else None
         policy = None if parts.robots is None else parts.robots.admit
         self._tools = Tools(
@@ -202,6 +204,7 @@ class Worker:
                 tasks.create_task(self._monitor.run(), name="monitor"),
                 tasks.create_task(self._steering.run(), name="steering"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
+                tasks.create_task(self._found_traps.run(), name="traps"),
             ]
             side.append(tasks.create_task(self.machine.run(), name="machine"))
             if self._pacing is not None:

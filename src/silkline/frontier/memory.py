@@ -27,6 +27,7 @@ from silkline.outcome import (
     DeadLetter,
     Done,
     Heartbeat,
+    HostState,
     KeptValue,
     Lease,
     LeaseBatch,
@@ -293,7 +294,7 @@ class MemoryFrontier:
             for entry in place.values():
                 if entry.fingerprint == fingerprint:
                     return self._describe(entry, place, now)
-        return rules.DONE
+        return rules.ALIAS if fingerprint in self._aliases else rules.DONE
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         self._now()
@@ -347,6 +348,13 @@ class MemoryFrontier:
             oldest_lease=max((now - entry.at for entry in self._leased.values()), default=None),
             live=dict(self._live),
         )
+
+    async def host(self, key: str) -> HostState | None:
+        now, host = self._now(), self._hosts.get(key)
+        if host is None:
+            return None
+        waiting = sum(entry.host is host for entry in self._waiting.values())
+        return state_of(host, waiting, self._in_flight()[key], self._delay(host), now)
 
     def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """There are no others."""

@@ -69,6 +69,7 @@ def state_of(host: Host, waiting: int, leased: int, delay: float, now: float) ->
         due_in=max(0.0, max(host.last_start + delay, host.blocked_until) - now),
         blocked_for=max(0.0, host.blocked_until - now),
         pace=None if host.pace is None else (host.pace.cap, host.pace.delay),
+        pace_state=b"" if host.pace is None else host.pace.state,
     )
 
 

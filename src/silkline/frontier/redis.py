@@ -26,6 +26,7 @@ from silkline.outcome import (
     DeadItem,
     DeadLetter,
     Heartbeat,
+    HostState,
     KeptValue,
     LeaseBatch,
     Outcome,
@@ -314,6 +315,9 @@ class RedisFrontier:
     async def overview(self, hosts: int = 10) -> Overview:
         stats = await self.stats()
         return await redis_reads.overview(self._link, self._job.partitions, stats, hosts, self._job.options)
+
+    async def host(self, key: str) -> HostState | None:
+        return await redis_reads.host(self._job.of(key), key)
 
     async def _lease(self, count: int) -> tuple[LeaseBatch, int]:
         """A batch, and how many entries the inbox has."""

@@ -155,6 +155,8 @@ async def explain(partition: Partition, host: str, fingerprint: int) -> Whereabo
             return rules.describe_dead(letter.cause, letter.error, letter.deliveries, letter.at)
         case "done":
             return rules.DONE
+        case "alias":
+            return rules.ALIAS
         case "unknown":
             detail = (
                 f"known, but not among the {LOOKED_AT:,} entries that were looked at: done, or far behind"
@@ -184,19 +186,42 @@ async def overview(
         if reply[1]:
             age = max(0.0, now - float(reply[1]))
             oldest = age if oldest is None else max(oldest, age)
-        states += [_host_state(reply[i : i + 9], now) for i in range(3, len(reply), 9)]
-    states.sort(key=lambda state: (-state.waiting, -state.leased, state.key))
+        found = [_host_state(reply[i : i + 9], now) for i in range(3, len(reply), 9)]
+        states += await _with_paces(partition, _busiest(found)[:hosts])
     home = partitions[0]
     workers = text_of(await home.command("HGETALL", "workers"))
     return Overview(
         stats=stats,
-        hosts=tuple(states[:hosts]),
+        hosts=tuple(_busiest(states)[:hosts]),
         host_count=known,
         workers=workers_of(workers, now),
         oldest_lease=oldest,
         live=text_of(await home.command("HGETALL", "config")),
         notes=(*await _dedup_notes(partitions, options), *await persistence(link)),
     )
+
+
+async def host(partition: Partition, key: str) -> HostState | None:
+    _, _, now, *fields = await partition.call("overview", limit=1, key=key)
+    if not fields:
+        return None
+    (state,) = await _with_paces(partition, [_host_state(fields, float(now))])
+    return state
+
+
+def _busiest(states: Sequence[HostState]) -> list[HostState]:
+    return sorted(states, key=lambda state: (-state.waiting, -state.leased, state.key))
+
+
+async def _with_paces(partition: Partition, states: Sequence[HostState]) -> list[HostState]:
+    """With what their paces were decided on."""
+    if not states:
+        return []
+    kept = await partition.command("HMGET", "paces", *(state.key for state in states))
+    return [
+        msgspec.structs.replace(state, pace_state=text or b"")
+        for state, text in zip(states, kept, strict=True)
+    ]
 
 
 def _host_state(fields: Sequence[Any], now: float) -> HostState:

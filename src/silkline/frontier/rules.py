@@ -160,6 +160,9 @@ def describe_dead(cause: str, error: str, deliveries: int, at: float) -> Whereab
 
 
 DONE = Whereabouts("done")
+ALIAS = Whereabouts(
+    "done", "another address of a page that is done: that page was redirected to it, or has it as canonical"
+)
 NEVER_SEEN = Whereabouts("never seen")
 
 

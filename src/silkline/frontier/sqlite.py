@@ -21,6 +21,7 @@ from silkline.outcome import (
     DeadItem,
     DeadLetter,
     Heartbeat,
+    HostState,
     KeptValue,
     LeaseBatch,
     Outcome,
@@ -229,6 +230,9 @@ class SqliteFrontier:
         return await self._read(
             lambda reads: sqlite_reads.overview(reads, hosts, self._options, self._clock())
         )
+
+    async def host(self, key: str) -> HostState | None:
+        return await self._read(lambda reads: sqlite_reads.host(reads, key, self._options, self._clock()))
 
     def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """Of other processes this worker learns at its heartbeats; while they work beside it, `lease` says to

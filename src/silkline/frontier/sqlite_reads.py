@@ -85,7 +85,7 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
     with database.snapshot():
         first = database.rows(
             "SELECT h.key, b.waiting, b.leased, h.delay, h.cap, h.last_start, h.blocked_until,"
-            " p.cap, p.delay, count(*) OVER ()"
+            " p.cap, p.delay, p.state, count(*) OVER ()"
             f" FROM ({_BUSY_HOSTS}) AS b JOIN hosts AS h ON h.id = b.host"
             " LEFT JOIN paces AS p ON p.host = h.id"
             " ORDER BY b.waiting DESC, b.leased DESC, h.key LIMIT ?",
@@ -94,8 +94,8 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
         oldest = database.row("SELECT at FROM requests WHERE state = 'leased' ORDER BY token LIMIT 1")
         return Overview(
             stats=stats(database),
-            hosts=tuple(_host_state(row, options, now) for row in first[:hosts]),
-            host_count=first[0][9] if first else 0,
+            hosts=tuple(_host_state(row[:10], options, now) for row in first[:hosts]),
+            host_count=first[0][10] if first else 0,
             workers=tuple(
                 WorkerState(id, now - seen, _heartbeat.decode(beat))
                 for id, seen, beat in database.rows("SELECT id, seen, beat FROM workers ORDER BY id")
@@ -105,8 +105,20 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
         )
 
 
+def host(database: Database, key: str, options: FrontierOptions, now: float) -> HostState | None:
+    row = database.row(
+        "SELECT h.key,"
+        " (SELECT count(*) FROM requests AS r WHERE r.state = 'waiting' AND r.host = h.id),"
+        " (SELECT count(*) FROM requests AS r WHERE r.state = 'leased' AND r.host = h.id),"
+        " h.delay, h.cap, h.last_start, h.blocked_until, p.cap, p.delay, p.state"
+        " FROM hosts AS h LEFT JOIN paces AS p ON p.host = h.id WHERE h.key = ?",
+        key,
+    )
+    return None if row is None else _host_state(row, options, now)
+
+
 def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
-    key, waiting, leased, delay, cap, last_start, blocked_until, pace_cap, pace_delay, _ = row
+    key, waiting, leased, delay, cap, last_start, blocked_until, pace_cap, pace_delay, pace_state = row
     wanted = options.delay if delay is None else delay
     if pace_delay is not None and options.ceiling is not None:
         wanted = max(wanted, pace_delay)
@@ -119,6 +131,7 @@ def _host_state(row: Any, options: FrontierOptions, now: float) -> HostState:
         due_in=max(0.0, max(last_start + wanted, blocked_until) - now),
         blocked_for=max(0.0, blocked_until - now),
         pace=None if pace_cap is None else (pace_cap, pace_delay),
+        pace_state=pace_state or b"",
     )
 
 
@@ -136,7 +149,8 @@ def explain(database: Database, host: str, fingerprint: int, most: int | None, n
         fingerprint,
     )
     if found is None:
-        return rules.DONE
+        alias = database.row("SELECT 1 FROM aliases WHERE fingerprint = ?", fingerprint)
+        return rules.DONE if alias is None else rules.ALIAS
     id, state, text, deliveries, due, worker, expires, cause, error, at, host_id, blocked_until = found
     request = _request.decode(text)
     if state == "waiting":

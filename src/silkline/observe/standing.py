@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,14 @@ class Standing(msgspec.Struct, frozen=True):
 
     rate: requests done or dead a second; None where it is not known.
     eta: seconds until what is open now is through at that rate; new links make it later.
+    reasons: of the paces of hosts, by their keys.
     """
 
     job: str
     overview: Overview
     rate: float | None = None
     eta: float | None = None
+    reasons: Mapping[str, str] = {}
 
     @property
     def living(self) -> tuple[WorkerState, ...]:
@@ -75,7 +77,7 @@ def lines(standing: Standing) -> Iterator[str]:
     if standing.eta is not None:
         yield f"{figures.elapsed(standing.eta):>11}  until what is known is through"
     yield from _workers(overview.workers)
-    yield from _hosts(overview)
+    yield from _hosts(overview, standing.reasons)
     if overview.live:
         told = (f"{figures.one_line(name)}={figures.one_line(text)}" for name, text in overview.live.items())
         yield f"live settings: {', '.join(told)}"
@@ -100,7 +102,22 @@ def as_json(standing: Standing) -> bytes:
     overview = msgspec.structs.asdict(standing.overview)
     stats: Stats = overview.pop("stats")
     fields: dict[str, Any] = {"job": standing.job, **msgspec.structs.asdict(stats)}
+    overview["hosts"] = [host_fields(host, standing.reasons.get(host.key, "")) for host in overview["hosts"]]
     return msgspec.json.encode(fields | {"rate": standing.rate, "eta": standing.eta} | overview)
+
+
+def host_fields(host: HostState, reason: str) -> dict[str, Any]:
+    """For programs. reason: of its pace."""
+    fields = msgspec.structs.asdict(host)
+    del fields["pace_state"]
+    if host.pace is not None:
+        fields["pace"] = {"cap": host.pace[0], "delay": host.pace[1], "why": reason}
+    return fields
+
+
+def host_line(host: HostState, reason: str) -> str:
+    """As plain text. reason: of its pace."""
+    return f"{figures.one_line(host.key)}  " + ", ".join(_of_host(host, reason))
 
 
 def _workers(workers: tuple[WorkerState, ...]) -> Iterator[str]:
@@ -117,16 +134,16 @@ def _workers(workers: tuple[WorkerState, ...]) -> Iterator[str]:
         )
 
 
-def _hosts(overview: Overview) -> Iterator[str]:
+def _hosts(overview: Overview, reasons: Mapping[str, str]) -> Iterator[str]:
     if not overview.hosts:
         return
     more = overview.host_count - len(overview.hosts)
     yield f"hosts: {figures.count(overview.host_count)}" + (", the busiest:" if more > 0 else "")
     for host in overview.hosts:
-        yield f"  {figures.one_line(host.key)}  " + ", ".join(_of_host(host))
+        yield f"  {host_line(host, reasons.get(host.key, ''))}"
 
 
-def _of_host(host: HostState) -> Iterator[str]:
+def _of_host(host: HostState, reason: str) -> Iterator[str]:
     yield f"{figures.count(host.waiting)} waiting"
     yield f"{host.leased} leased"
     if host.blocked_for:
@@ -137,6 +154,10 @@ def _of_host(host: HostState) -> Iterator[str]:
         yield f"delay {host.delay:g} s"
     if host.cap is not None:
         yield f"at most {host.cap} at once"
+    if host.pace is not None:
+        cap, delay = host.pace
+        pace = f"at most {cap} at once" + (f" and {1.0 / delay:.2g} a second" if delay else "")
+        yield f"pace: {pace}" + (f" ({figures.one_line(reason)})" if reason else "")
 
 
 def _short(seconds: float) -> str:

@@ -148,11 +148,26 @@ class Pace(msgspec.Struct, omit_defaults=True):
         self.free = not self.paced and not self.pauses and self.cap >= rules.ceiling
 
 
+written = msgspec.msgpack.Encoder().encode
+"""A pace as it is kept."""
+
+read = msgspec.msgpack.Decoder(Pace).decode
+"""Raises MsgspecError for the pace of another version."""
+
+
 def fresh(now: float, rules: LimiterRules) -> Pace:
     """The pace of a host that nothing is known about."""
     pace = Pace(float(min(rules.start, rules.ceiling)), since=now, told=now)
     pace.hold(rules)
     return pace
+
+
+def why(state: bytes) -> str:
+    """The reason of the last change, from a pace as it is kept; "" where it cannot be read."""
+    try:
+        return read(state).why
+    except msgspec.MsgspecError:
+        return ""
 
 
 def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool:

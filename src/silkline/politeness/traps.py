@@ -48,6 +48,10 @@ _TOKENS = re.compile(r"(?<=/)(?=[A-Za-z_~-]*\d)[A-Za-z0-9_~-]{16,}(?=/)")
 _numbers_of = re.compile(r"\d+").findall
 
 
+Found = Callable[[str, str], None]
+"""`found(pattern, reason)`"""
+
+
 class Pattern:
     """What is known of one. barren: pages in a row that brought nothing else; wanted: how many it takes."""
 
@@ -69,15 +73,22 @@ class Pattern:
 class Traps:
     """The traps that one worker meets.
 
-    tell: gets a line for each new one. budget: links into one pattern that are taken; None for any number.
-    looks_for_traps: without it, only the budget counts.
+    tell: gets a line for each new one; found: its pattern, and the reason for which links are refused.
+    budget: links into one pattern that are taken; None for any number. looks_for_traps: without it, only
+    the budget counts.
     """
 
     def __init__(
-        self, tell: Callable[[str], None], budget: int | None = None, *, looks_for_traps: bool = True
+        self,
+        tell: Callable[[str], None],
+        budget: int | None = None,
+        *,
+        looks_for_traps: bool = True,
+        found: Found = lambda pattern, reason: None,
     ) -> None:
         self._looks = looks_for_traps
         self._tell = tell
+        self._note = found
         self._budget = budget
         self._taken: dict[str, int] = {}
         self._young: dict[str, Pattern] = {}
@@ -154,14 +165,15 @@ class Traps:
                 pattern.same = 0
             return
         if pattern.same >= SAME_SHARE * PROBE:
-            self._found(pattern, f"trap: pages without end at {name}", url)
+            self._found(pattern, name, f"trap: pages without end at {name}", url)
         else:
             wanted = min(2 * pattern.wanted, 1_024)
             pattern.clear()
             pattern.wanted = wanted
 
-    def _found(self, pattern: Pattern, reason: str, url: str) -> None:
+    def _found(self, pattern: Pattern, name: str, reason: str, url: str) -> None:
         pattern.trap = reason
+        self._note(name, reason)
         self._tell(f"{reason}, which bring nothing new; their links into it are not followed, see {url}")
 
     def _pattern(self, name: str) -> Pattern:

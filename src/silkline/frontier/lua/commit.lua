@@ -115,6 +115,7 @@ end
 
 for _, fingerprint in ipairs(call.claims) do
     first_time(fingerprint)
+    redis.call('SADD', PREFIX .. 'aliases', fingerprint)
 end
 if #call.claims > 0 then
     save_seen()

@@ -83,4 +83,4 @@ end
 if call.dedup == 'none' then
     return { 'never seen', redis.call('HGET', PREFIX .. 'taken', call.host) or 0 }
 end
-return { 'done' }
+return { redis.call('SISMEMBER', PREFIX .. 'aliases', call.fingerprint) == 1 and 'alias' or 'done' }

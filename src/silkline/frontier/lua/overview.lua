@@ -1,5 +1,5 @@
 -- needs: hosts, requests
--- Hosts with something waiting or in flight. call: limit (hosts looked at, at most).
+-- Hosts with something waiting or in flight. call: limit (hosts looked at, at most); key (nil: all of them; else this one only, whatever it has).
 -- Reply: {hosts known, since when the oldest lease is held or '', now, then for each host: key, waiting, leased, delay, cap, next start, blocked, cap and delay of its pace}
 local found, order = {}, {}
 local function look(key)
@@ -8,13 +8,16 @@ local function look(key)
         order[#order + 1] = key
     end
 end
-for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
+if call.key and redis.call('HEXISTS', HOSTS, call.key) == 1 then
+    look(call.key)
+end
+for _, level in ipairs(call.key and {} or redis.call('ZREVRANGE', LEVELS, 0, -1)) do
     for _, text in ipairs(redis.call('ZRANGE', PREFIX .. 'due:' .. level, 0, call.limit - 1)) do
         look(string.sub(text, MEMBER_HEAD + 1))
     end
 end
 local oldest = ''
-for _, text in ipairs(redis.call('ZRANGE', EXPIRY, 0, call.limit - 1)) do
+for _, text in ipairs(call.key and {} or redis.call('ZRANGE', EXPIRY, 0, call.limit - 1)) do
     local token, key = string.match(text, '^(%d+) (.*)$')
     look(key)
     local since = read_held(redis.call('HGET', PREFIX .. 'held:' .. key, token)).since

@@ -1,0 +1,119 @@
+"""Why a job has never met a URL: what its rules say of it now, and what its workers have found out.
+
+Links that are refused are counted, and not kept one by one; so this is worked out anew, by the rules that are
+kept with the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+
+from silkline.config import YEAR, Settings
+from silkline.engine.discovery import FACT, rules_from
+from silkline.engine.robots import robot_listening, robots_name
+from silkline.politeness.robots import recalled
+from silkline.politeness.scope import Scope
+from silkline.politeness.traps import Traps, pattern_of
+from silkline.protocols import Frontier
+from silkline.url import normal
+
+KEPT = "refusals"
+"""The name by which these rules are kept with the job."""
+
+
+class RefusalRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What refuses links beside the scope, as it is kept with a job.
+
+    robots_agent: the name by which robots.txt is obeyed; None where it is not. nofollow: whether it is.
+    max_pages_per_pattern: None for no limit.
+    """
+
+    robots_agent: str | None = None
+    nofollow: bool = True
+    traps: bool = True
+    max_links: int | None = None
+    max_pages_per_pattern: int | None = None
+
+
+async def keep_rules(settings: Settings, frontier: Frontier) -> None:
+    """For `why_never_seen`. Raises FrontierError."""
+    rules = RefusalRules(
+        robots_agent=robots_name(settings) if settings.robots else None,
+        nofollow=robot_listening(settings) is not None,
+        traps=settings.traps,
+        max_links=settings.max_links,
+        max_pages_per_pattern=settings.max_pages_per_pattern,
+    )
+    text = msgspec.json.encode(rules).decode()
+    if (await frontier.recall()).get(KEPT) != text:
+        await frontier.remember({KEPT: text})
+
+
+class FoundTraps:
+    """Keeps the traps that a worker has found, for all to know."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._found: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    def __call__(self, pattern: str, reason: str) -> None:
+        self._found.put_nowait((pattern, reason))
+
+    async def run(self) -> None:
+        """Keep them, for ever."""
+        while True:
+            pattern, reason = await self._found.get()
+            await self._frontier.keep(_trap_at(pattern), reason.encode(), YEAR)
+
+
+async def why_never_seen(frontier: Frontier, facts: Mapping[str, str], url: str) -> str:
+    """As far as it can be told; "" for a job that has kept no rules. facts: the job's.
+
+    Raises BadUrlError, and ConfigError for rules that this version cannot apply.
+    """
+    if FACT not in facts:
+        return ""
+    url, rules = normal(url), _rules_in(facts)
+    scope = rules_from(facts[FACT])
+    if scope.any and (reason := Scope(scope).refusal(url)):
+        return f"links to it are refused: {reason}"
+    if rules.traps:
+        reason = Traps(lambda line: None).shape(url)
+        found = await frontier.kept(_trap_at(pattern_of(url)))
+        if reason or found is not None:
+            return f"links to it are refused: {reason or ('' if found is None else found.value.decode())}"
+    if rules.robots_agent is not None:
+        verdict = await recalled(frontier, rules.robots_agent, url)
+        if verdict is not None and not verdict.allowed:
+            return f"it would be refused by robots.txt: {verdict}"
+    others = _unknowable(rules, scope.max_depth)
+    return f"no rule refuses it: no page links to it, or only by links that are {others}"
+
+
+def _unknowable(rules: RefusalRules, max_depth: int | None) -> str:
+    """What depends on the page that a link stands on."""
+    others = ["nofollow"] if rules.nofollow else []
+    if rules.max_links is not None:
+        others.append(f"beyond max_links = {rules.max_links} of their page")
+    if max_depth is not None:
+        others.append(f"deeper than max_depth = {max_depth}")
+    if rules.max_pages_per_pattern is not None:
+        others.append(f"more than max_pages_per_pattern = {rules.max_pages_per_pattern}")
+    if rules.traps:
+        others.append("on pages of a trap")
+    return " or ".join(others) if others else "no http(s) URLs"
+
+
+def _rules_in(facts: Mapping[str, str]) -> RefusalRules:
+    """What a later version may have written tells nothing."""
+    try:
+        return msgspec.json.decode(facts.get(KEPT, "{}"), type=RefusalRules)
+    except msgspec.MsgspecError:
+        return RefusalRules()
+
+
+def _trap_at(pattern: str) -> str:
+    return f"trap {pattern}"
