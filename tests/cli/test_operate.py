@@ -201,7 +201,8 @@ class TestExplain:
         with Site({f"/{n}": answer for n in range(300)}, delay=0.1) as site:
             urls = "".join(f"{site.url}/{n}\n" for n in range(300))
             (place.directory / "urls.txt").write_text(urls)
-            ran = on("crawl", "--urls", "urls.txt", "--quiet", "--max-pages", "60", "--retries", "9")
+            words = ("--urls", "urls.txt", "--allow-private", "--max-pages", "90", "--retries", "9")
+            ran = on("crawl", *words, "--quiet")
             assert ran.returncode == 0, ran.stderr
             (host,) = standing(on)["hosts"]
             told = on("status").stdout

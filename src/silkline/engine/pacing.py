@@ -153,7 +153,7 @@ class Pacing:
         paces: dict[str, tuple[Pace, float]] = {}
 
         def decide(host: str, state: bytes | None, at: float) -> HostPace | None:
-            pace = self._pace(host, state, at)
+            pace = self._pace(host, state, at - samples[host].span)
             advance(pace, samples[host], at, self._rules)
             paces[host] = (pace, at)
             if state is None and pace.free:
@@ -165,15 +165,16 @@ class Pacing:
             self._obey(host, pace, at)
         self._forget(heard)
 
-    def _pace(self, host: str, state: bytes | None, at: float) -> Pace:
-        """A copy to go on from: the one that is shared, or else what this worker alone knows."""
+    def _pace(self, host: str, state: bytes | None, since: float) -> Pace:
+        """A copy to go on from: the one that is shared, or else what this worker alone knows, or one that
+        begins with what it has seen now."""
         if state is not None:
             try:
                 return read(state)
             except msgspec.MsgspecError:
                 pass  # of another version: found out anew
         known = self._watches[host].pace
-        return fresh(at, self._rules) if known is None else read(written(known))
+        return fresh(since, self._rules) if known is None else read(written(known))
 
     def _obey(self, host: str, pace: Pace, at: float) -> None:
         """Hold what this worker has of the host to its new pace."""

@@ -27,7 +27,7 @@ from math import ceil, inf, log2
 import msgspec
 
 EPOCH = 1.0
-"""Seconds that are judged together, at least."""
+"""Seconds that are judged together, about: workers tell a little sooner or later than that."""
 LONG_EPOCH = 5.0
 """Seconds after which fewer than `ENOUGH` answers are judged, too."""
 ENOUGH = 10
@@ -244,7 +244,7 @@ def _is_over(pace: Pace, now: float) -> bool:
     if not sample.answered and bad >= (1 if pace.pauses else ALARM):
         # Some that are refused at once, while others are still being answered, say less.
         return elapsed >= max(0.25 * EPOCH, 2.0 * pace.latency)
-    return elapsed >= LONG_EPOCH or (elapsed >= EPOCH and (number >= ENOUGH or sample.busy > 1))
+    return elapsed >= LONG_EPOCH or (elapsed >= 0.89 * EPOCH and (number >= ENOUGH or sample.busy > 1))
 
 
 def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float, rules: LimiterRules) -> None:
