@@ -17,6 +17,7 @@ LAYERS: list[set[str]] = [
     {"events"},
     {"protocols"},
     {"frontier", "politeness", "fetch", "parse", "sinks", "observe", "router", "seeds", "demo"},
+    {"items"},
     {"engine"},
     {"crawler", "producer"},
     {"testing"},

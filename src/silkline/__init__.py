@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from silkline.crawler import Crawler
     from silkline.engine.sitemaps import Sitemaps
     from silkline.errors import Retry, SilklineError
+    from silkline.items import To
     from silkline.observe.report import Report
     from silkline.parse.page import Page
     from silkline.producer import seed, seed_async
@@ -43,6 +44,7 @@ __all__ = [
     "Retry",
     "SilklineError",
     "Sitemaps",
+    "To",
     "__version__",
     "seed",
     "seed_async",
@@ -59,6 +61,7 @@ _HOMES = {
     "Retry": "silkline.errors",
     "SilklineError": "silkline.errors",
     "Sitemaps": "silkline.engine.sitemaps",
+    "To": "silkline.items",
     "seed": "silkline.producer",
     "seed_async": "silkline.producer",
 }

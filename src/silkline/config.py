@@ -300,7 +300,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     processes: worker processes on this machine.
     keep_alive: wait for more work when the job is complete, instead of ending.
     fresh: forget the job's earlier state and outputs, and start over.
-    strict: dead letters make the exit code 1.
+    strict: dead letters and dead items make the exit code 1.
     grace: seconds that running visits get to end after the first SIGINT or SIGTERM.
     contact: URL or mail address of whoever runs the crawl, shown to the sites in the User-Agent header.
     identity: "silkline" says what it is; "browser" sends header sets as browsers do.
@@ -313,8 +313,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         besides those that are known.
     cookies: "session" keeps cookies and sends them back; "off" ignores them.
     outputs: files for the items, whose endings name the formats (.jsonl, .jsonl.gz, .csv, .db, ...), and URLs
-        of databases. no_create: tables and columns may not be created there. excel: CSV and TSV
-        files are for spreadsheets, with a byte order mark and without text that is a formula.
+        of databases. item_key: the fields that are the key of items that are dicts. no_create: tables and
+        columns may not be created in databases. excel: CSV and TSV files are for spreadsheets, with a byte
+        order mark and without text that is a formula.
     log_file: JSON lines, rotated at 10 MB, 5 kept; None for none.
     debug_http: print each exchange to stderr. har: record them in this HAR file; None for none.
     wire_secrets: whether these two show credentials.
@@ -404,6 +405,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ignore_params: Parameters = ("default",)
     max_pages_per_host: Count | None = None
     outputs: Files = ()
+    item_key: Names = ()
     no_create: Flag = False
     excel: Flag = False
     log_level: LogLevel = "info"

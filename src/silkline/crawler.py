@@ -28,6 +28,7 @@ from silkline.frontier.open import (
     positions_in,
     remove_store,
 )
+from silkline.items import ItemKeys
 from silkline.observe.fields import fallen
 from silkline.observe.report import Report, report_of
 from silkline.observe.snapshot import Snapshot, merge
@@ -45,6 +46,7 @@ from silkline.sinks.part import discard_parts
 
 H = TypeVar("H", bound=Handler)
 R = TypeVar("R", bound=Rate[Page])
+K = TypeVar("K", bound=type)
 Watch = Callable[[Snapshot], None]
 
 
@@ -55,7 +57,7 @@ class Crawler:
     sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
     fetch, first one outermost. hooks: told of every event. columns: of CSV outputs, where they should not be
     those of the first item.
-    settings: any of `config.Settings`, such as concurrency=200, frontier="memory:".
+    settings: any of `config.Settings`, such as concurrency=200, frontier="memory:", item_key="sku".
 
     Raises ConfigError for a setting that does not exist or has a bad value.
     """
@@ -85,6 +87,7 @@ class Crawler:
         self._columns = columns
         self._definition = definition
         self._rate: Rate[Page] | None = None
+        self.item_keys = ItemKeys()
 
     @overload
     def handler(self, label: H) -> H: ...
@@ -114,6 +117,20 @@ class Crawler:
     def use(self, fetcher: Fetcher) -> None:
         """Fetch by this one from now on."""
         self._fetcher = fetcher
+
+    def item(self, *, key: str | Sequence[str]) -> Callable[[K], K]:
+        """Name the stable key of a class of items: `@crawler.item(key="sku")` above the class, or several
+        fields, `key=("shop", "sku")`. Databases replace the row of that key; without one, an item's identity
+        is its page and its place there. A class attribute `__item_key__ = "sku"` says the same.
+
+        Raises ConfigError where the class has no such field.
+        """
+
+        def register(kind: K) -> K:
+            self.item_keys.add(kind, key)
+            return kind
+
+        return register
 
     def configure(self, settings: Settings) -> None:
         """Replace all settings."""
@@ -183,6 +200,7 @@ class Crawler:
             extra_sinks=self.sinks,
             definition=self._definition,
             rate=self._rate,
+            keys=self.item_keys,
             owns_process=owns_process,
             console=owns_process
             and not settings.quiet
@@ -234,6 +252,7 @@ def _report(
         merged,
         reason=_reason(endings),
         dead=endings[-1].dead,
+        dead_items=endings[-1].dead_items,
         outputs=settings.outputs,
         parts=endings[-1].parts,
         frontier=settings.frontier,

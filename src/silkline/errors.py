@@ -32,7 +32,7 @@
     │   └── StatusError         "http_404"...  an answer with a status that is no success
     ├── PageError                              the page's own fault or its handler's; it fails alone
     │   ├── HandlerError        "handler"
-    │   ├── ItemError           "item"         an item that no output can hold
+    │   ├── ItemError           "item"         an item that no output can hold: it is dead, its page is done
     │   ├── SelectorError       "selector"
     │   ├── ContentError        "content"      parsed as a kind of document that it is not
     │   └── TaskError           "bad_task"     a task line that is no request

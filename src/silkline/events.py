@@ -15,7 +15,7 @@ class Visited(msgspec.Struct, frozen=True):
     """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit.
 
     dropped_links: those that were not followed. refused: those among them that the rules of the crawl refuse,
-    by the reason.
+    by the reason. items_dropped: items that pipeline steps have dropped, by the reason.
     """
 
     outcome: Outcome
@@ -23,6 +23,7 @@ class Visited(msgspec.Struct, frozen=True):
     seconds: float
     dropped_links: int = 0
     refused: Mapping[str, Refused] = {}
+    items_dropped: Mapping[str, int] = {}
 
 
 class Kept(msgspec.Struct, frozen=True):

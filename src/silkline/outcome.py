@@ -283,6 +283,7 @@ class Overview(msgspec.Struct, frozen=True):
 
     hosts: those with the most waiting first. host_count: how many have something waiting or leased.
     workers: by id. oldest_lease: seconds since it was given; None if nothing is leased.
+    with_dead_items: of the pages that are done, those that have some.
     live: the live settings, raw, by name. notes: lines about the store, such as its dedup's error chance.
     """
 
@@ -291,6 +292,7 @@ class Overview(msgspec.Struct, frozen=True):
     host_count: int = 0
     workers: tuple[WorkerState, ...] = ()
     oldest_lease: float | None = None
+    with_dead_items: int = 0
     live: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 

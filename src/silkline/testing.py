@@ -18,23 +18,29 @@ import msgspec
 from silkline.crawler import Crawler
 from silkline.engine.discovery import scope_rules
 from silkline.engine.effects import LinkRules, handle
+from silkline.engine.items import ItemMaker
 from silkline.engine.known import KnownUrls
 from silkline.engine.robots import robot_listening
 from silkline.errors import ConfigError
 from silkline.fetch.mock import MockFetcher
+from silkline.outcome import DeadItem, Lease
 from silkline.parse.page import Page
 from silkline.politeness.scope import Scope, sites_of
 from silkline.request import DEFAULT_LABEL, Request
 from silkline.response import Response
+from silkline.sinks.choose import called
+from silkline.url import host_of
 
 __all__ = ["MockFetcher", "VisitResult", "page_from", "visit"]
 
 
 class VisitResult(msgspec.Struct, frozen=True):
-    """What a handler yielded for one page: the items as yielded, the requests as they would be enqueued."""
+    """What a handler yielded for one page: the items as yielded, the requests as they would be enqueued, and
+    those of the items that no output could hold."""
 
     items: tuple[Any, ...]
     requests: tuple[Request, ...]
+    dead_items: tuple[DeadItem, ...] = ()
 
 
 def page_from(
@@ -71,7 +77,14 @@ async def visit(crawler: Crawler, page: Page) -> VisitResult:
         max_links=settings.max_links,
     )
     effects = await handle(crawler.router.handler(page.request.label), page, rules)
-    return VisitResult(tuple(effects.items), tuple(effects.links))
+    fingerprint = page.request.fingerprint
+    lease = Lease(page.request, 1, fingerprint, host_of(page.request.url))
+    keys = crawler.item_keys.with_dicts(settings.item_key)
+    maker = ItemMaker((), keys=keys, called=called(settings.outputs, crawler.sinks))
+    made = maker.made(effects.items, lease)
+    dead = {item.index for item in made.dead}
+    items = [item for index, item in enumerate(effects.items) if index not in dead]
+    return VisitResult(tuple(items), tuple(effects.links), made.dead)
 
 
 def _body_of(source: str | Path) -> bytes:

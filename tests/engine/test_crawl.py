@@ -193,15 +193,17 @@ def test_an_unknown_label_in_a_handler_is_that_pages_fault(frontier: str) -> Non
     assert report.dead == {"label": 1} if report.pages else report.dead == {"label": 2}
 
 
-def test_an_item_that_is_no_row_is_that_pages_fault(frontier: str, out: Path) -> None:
+def test_an_item_that_is_no_row_is_dead_and_its_page_is_done(frontier: str, out: Path) -> None:
     crawler = crawler_for({HOME: "x", f"{HOME}2": "x"}, frontier, out)
 
     @crawler.handler
     def mixed(page: Page) -> Any:
-        yield {"ok": 1} if page.url == HOME else object()
+        yield object()
+        yield {"ok": 1}
 
     report = crawler.run(HOME, f"{HOME}2")
-    assert (report.items, report.dead) == (1, {"item": 1})
+    assert (report.pages, report.items, report.dead, report.dead_items) == (2, 2, {}, {"item": 2})
+    assert out.read_text() == '{"ok":1}\n' * 2
 
 
 def test_a_fetcher_that_breaks_its_promise_does_not_stop_the_crawl(frontier: str) -> None:

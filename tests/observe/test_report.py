@@ -59,6 +59,23 @@ def test_the_figures_follow_from_the_snapshot() -> None:
     assert report.stats == Stats(waiting=3, done=20)
 
 
+def test_items_that_are_dead_or_were_dropped_are_counted_by_what_they_are_for() -> None:
+    dropped = [
+        Visited(Outcome(LEASE, Done()), None, 0.1, items_dropped=by)
+        for by in ({"too old": 1}, {"too old": 2, "name is missing": 1})
+    ]
+    kept = Kept(pages=2, retried=0, dead=0, items=1, links=0, stale=0, dead_items=2)
+    report = report_after(*dropped, kept, dead_items={"item": 3, "refused": 1})
+    assert report.items_dropped == {"too old": 3, "name is missing": 1}
+    text = "\n".join(lines(report))
+    assert "  dropped   4 items: too old 3, name is missing 1" in text
+    assert "  dead      4 items: item 3, refused 1" in text
+    assert "  > silkline dead items list --job shop" in text
+    assert "dead items list" not in "\n".join(lines(report_after(frontier="memory:", dead_items={"item": 1})))
+    with_letters = "\n".join(lines(report_after(*dropped, dead={"dns": 1}, dead_items={"item": 1})))
+    assert "  dead      1: dns 1\n            1 items: item 1" in with_letters
+
+
 def test_a_run_that_fetched_nothing_has_no_rates() -> None:
     report = report_after(reason="already finished")
     assert report.success_rate is None

@@ -107,3 +107,8 @@ def test_what_other_programs_wrote_moves_no_cursor() -> None:
     )
     for text in [*lines(Standing("j\n", hostile)), line(Standing("j\n", hostile))]:
         assert text.isprintable()
+
+
+def test_pages_with_dead_items_are_told_beside_the_done_ones() -> None:
+    text = list(lines(Standing("shop", overview(stats=Stats(done=5_000), with_dead_items=1_200))))
+    assert "      5,000  done, 1,200 of them with dead items" in text

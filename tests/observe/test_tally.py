@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from silkline.events import Kept, Seeded, Stopping, Trouble, Visited
-from silkline.observe.tally import REASONS_KEPT, TEXTS_KEPT, Tally, merge
+from silkline.observe.tally import REASONS_KEPT, REFUSALS_KEPT, TEXTS_KEPT, Tally, merge
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -116,3 +116,16 @@ def test_a_merge_shares_nothing_with_its_parts() -> None:
     for event in (visited(Dead("dns", "no such host")), Trouble("x"), Kept(1, 0, 0, 1, 1, 1)):
         merged(event)
     assert msgspec.msgpack.encode(part) == before
+
+
+def test_dropped_items_count_by_a_bounded_number_of_reasons() -> None:
+    tallies = [Tally(), Tally()]
+    for n in range(REFUSALS_KEPT + 30):
+        event = Visited(Outcome(LEASE, Done()), None, seconds=0.1, items_dropped={f"reason {n}": 2})
+        tallies[n % 2](event)
+    both = merge(tallies)
+    assert len(both.items_dropped) <= REFUSALS_KEPT + 1
+    assert sum(both.items_dropped.values()) == 2 * (REFUSALS_KEPT + 30)
+    kept = Kept(pages=1, retried=0, dead=0, items=0, links=0, stale=0, dead_items=3)
+    tallies[0](kept)
+    assert merge(tallies).dead_items == 3

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import typer
-from typer import Option, echo
+from typer import echo
 
 from silkline import protocols
+from silkline.cli import dead_items
+from silkline.cli.choice import (
+    AsJson,
+    Cause,
+    Host,
+    Limit,
+    LimitOrAll,
+    Output,
+    each_host,
+    host_keys,
+    moment,
+    written,
+)
 from silkline.cli.consent import Yes, agreed
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
-from silkline.cli.store import Store, one_store, with_frontier
-from silkline.errors import BadUrlError, ConfigError
+from silkline.cli.store import one_store, with_frontier
 from silkline.observe import figures
 from silkline.outcome import REFUSALS, DeadLetter
-from silkline.url import check
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -28,21 +37,6 @@ EXAMPLES = """\
   silkline dead resend --job shop --host shop.example
   silkline dead export --job shop -o dead.jsonl
 """
-CHOICE = "Which ones"
-
-Cause = Annotated[
-    str | None, Option(metavar="CAUSE", help="Only those with this cause.", rich_help_panel=CHOICE)
-]
-Host = Annotated[
-    str | None,
-    Option(
-        metavar="HOST", help="Only those of this host, such as https://a.example.", rich_help_panel=CHOICE
-    ),
-]
-AtMost = Option(metavar="N", min=1, help="At most so many.", rich_help_panel=CHOICE)
-Limit = Annotated[int, AtMost]
-LimitOrAll = Annotated[int | None, AtMost]
-AsJson = Annotated[bool, Option("--json", metavar=" ", help="Print JSON, for programs.")]
 
 
 def application() -> typer.Typer:
@@ -58,6 +52,7 @@ def application() -> typer.Typer:
     app.command()(resend)
     app.command()(drop)
     app.command()(export)
+    app.add_typer(dead_items.application())
     return app
 
 
@@ -78,7 +73,7 @@ def list_letters(
         wanted = [cause] if cause or not REFUSALS & causes.keys() else sorted(causes.keys() - REFUSALS)
         found = [
             await opened.dead_letters(cause=one, host=key, limit=limit)
-            for one, key in itertools.product(wanted, await _keys(opened, host))
+            for one, key in itertools.product(wanted, await host_keys(opened, host))
         ]
         newest = sorted(itertools.chain(*found), key=lambda letter: -letter.at)
         return newest[:limit], causes
@@ -124,7 +119,7 @@ def resend(
     config: Config = None,
 ) -> int:
     """Put dead letters back to be visited; the next run of the job does it."""
-    number = _each_host(
+    number = each_host(
         one_store(job, frontier, config),
         host,
         limit,
@@ -148,7 +143,7 @@ def drop(
     store = one_store(job, frontier, config)
     if not (yes or agreed(f"Forget these dead letters of {store.job} for good?")):
         return 0
-    number = _each_host(
+    number = each_host(
         store, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
     )
     echo(f"{number:,} dropped" if number else "no such dead letters")
@@ -162,9 +157,7 @@ def export(
     cause: Cause = None,
     host: Host = None,
     limit: LimitOrAll = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
-    ] = None,
+    output: Output = None,
     config: Config = None,
 ) -> int:
     """Write dead letters as JSON tasks, a line each, the newest first: with their cause, error, deliveries,
@@ -172,20 +165,13 @@ def export(
 
     async def read(opened: protocols.Frontier) -> list[DeadLetter]:
         most = sum((await opened.dead_causes()).values()) if limit is None else limit
-        keys = await _keys(opened, host)
+        keys = await host_keys(opened, host)
         found = [await opened.dead_letters(cause=cause, host=key, limit=most) for key in keys]
         return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:most]
 
     letters = with_frontier(one_store(job, frontier, config), read)
     lines = b"".join(msgspec.json.encode(_task(letter)) + b"\n" for letter in letters)
-    if output is None:
-        echo(lines, nl=False)
-    else:
-        try:
-            output.write_bytes(lines)
-        except OSError as error:
-            raise ConfigError(f"{output}: cannot be written: {error.strerror}") from error
-        echo(f"{len(letters):,} written to {output}", err=True)
+    written(lines, len(letters), output)
     return 0
 
 
@@ -195,37 +181,8 @@ def _task(letter: DeadLetter) -> dict[str, Any]:
     return {**msgspec.to_builtins(letter.request), **told}
 
 
-Verb = Callable[[protocols.Frontier, str | None, int | None], Awaitable[int]]
-
-
-def _each_host(store: Store, host: str | None, limit: int | None, verb: Verb) -> int:
-    """Apply the verb to the host under each of its keys; returns how many letters it was about."""
-
-    async def apply(opened: protocols.Frontier) -> int:
-        number = 0
-        for key in await _keys(opened, host):
-            number += await verb(opened, key, None if limit is None else limit - number)
-        return number
-
-    return with_frontier(store, apply)
-
-
-async def _keys(opened: protocols.Frontier, host: str | None) -> list[str | None]:
-    """The frontier's keys for a host: a URL means one origin, a bare name its two usual ones."""
-    if host is None:
-        return [None]
-    urls = [host] if "://" in host else [f"https://{host}", f"http://{host}"]
-    try:
-        return list(dict.fromkeys(await opened.politeness_keys([check(url) for url in urls])))
-    except BadUrlError as error:
-        raise ConfigError(
-            f"--host: {host!r} is no host; write shop.example or http://shop.example:8080"
-        ) from error
-
-
 def _line(letter: DeadLetter) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(letter.at))
     return (
-        f"{when}  {letter.cause}  {letter.deliveries}x  {figures.one_line(letter.request.url)}"
+        f"{moment(letter.at)}  {letter.cause}  {letter.deliveries}x  {figures.one_line(letter.request.url)}"
         f"  {figures.one_line(figures.headline(letter.error), 200)}"
     )

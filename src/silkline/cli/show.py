@@ -80,10 +80,10 @@ def conduct(
 
 
 def exit_code(report: Report, settings: Settings) -> int:
-    """0 finished or out of budget, 1 with dead letters under `strict`, 130 interrupted."""
+    """0 finished or out of budget, 1 with dead letters or dead items under `strict`, 130 interrupted."""
     if report.reason == INTERRUPTED:
         return 130
-    return 1 if settings.strict and report.dead else 0
+    return 1 if settings.strict and (report.dead or report.dead_items) else 0
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -38,6 +38,7 @@ class Ending(msgspec.Struct, frozen=True):
     reason: str
     snapshot: Snapshot | None = None
     dead: Mapping[str, int] = {}
+    dead_items: Mapping[str, int] = {}
     parts: Mapping[str, tuple[str, ...]] = {}
     error: str = ""
     code: int = 0

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 
 import msgspec
 
-from silkline.errors import ItemError, RowsRefused, SinkAwayError
+from silkline.errors import RowsRefused, SinkAwayError
 from silkline.events import Trouble
 from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
-from silkline.sinks.record import json_of
+from silkline.sinks.record import text_of
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 15.0
 """Seconds between two tries to reach a server that is away."""
@@ -104,7 +104,7 @@ class Delivery:
         again: dict[int, int] = {}
         for outcome in outcomes:
             if supersedes(outcome):
-                again[outcome.lease.fingerprint] = len(outcome.items) and outcome.items[-1].index + 1
+                again[outcome.lease.fingerprint] = 1 + max((item.index for item in outcome.items), default=-1)
             for item in outcome.items:
                 if sink.name in item.data:
                     latest[item.identity] = item
@@ -180,13 +180,4 @@ def dead_item(item: Item, outcome: Outcome, cause: str, error: str, sink: str = 
         error,
         text_of(item.fields or {}),
         sink,
-        time.time(),
     )
-
-
-def text_of(fields: Mapping[str, object]) -> str:
-    """The JSON text of an item's fields, as far as there is one."""
-    try:
-        return json_of(fields).decode()
-    except ItemError:
-        return json_of({str(name): repr(value)[:10_000] for name, value in fields.items()}).decode()

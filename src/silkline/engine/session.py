@@ -19,6 +19,7 @@ from silkline.engine.discovery import scope_for
 from silkline.engine.earlier import earlier_runs, remember_run
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
+from silkline.engine.items import ItemMaker
 from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.refusals import keep_rules
@@ -31,6 +32,7 @@ from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.middleware import compose
 from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
+from silkline.items import ItemKeys, TypeChecks
 from silkline.observe.fields import Past, fallen
 from silkline.observe.logs import LogHook, configure
 from silkline.observe.logs import close as close_log
@@ -46,14 +48,14 @@ from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, O
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.address import files_in
-from silkline.sinks.choose import keyed_sinks_for, sinks_for
+from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
 from silkline.sinks.part import part_sinks, parts_of
 
 
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
-    rate: the user's own function for the priority of links.
+    rate: the user's own function for the priority of links. keys: those of items by their class.
     named, sites: hosts of the URLs that the user gave directly, see `engine/named.py` and the crawl's scope.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
     one line; a resume with another one is worth a warning. past: what earlier runs are known for, where the
@@ -74,6 +76,7 @@ class Plan(msgspec.Struct, frozen=True):
     definition: str = ""
     past: str = ""
     rate: Rate[Page] | None = None
+    keys: ItemKeys = msgspec.field(default_factory=ItemKeys)
     owns_process: bool = True
     console: bool = False
 
@@ -143,8 +146,9 @@ class Session:
                 around.insert(0, trail.around)
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)
             await self._compare(frontier, past)
-            dead, written = await frontier.dead_causes(), await self._parts(frontier)
-            return Ending(reason, self._last, dead, written, past=past)
+            dead, dead_items = await frontier.dead_causes(), await frontier.dead_item_causes()
+            written = await self._parts(frontier)
+            return Ending(reason, self._last, dead, dead_items, written, past=past)
 
     async def _work(
         self,
@@ -167,6 +171,7 @@ class Session:
             publish=self._publish,
             fetcher=fetcher,
             tally=self._tally,
+            items=self._item_maker(sinks, delivery),
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
             robots=robots,
@@ -187,6 +192,13 @@ class Session:
                 f"job {self._plan.settings.job!r} has nothing to crawl: give a URL, such as https://example.com/"
             )
         return ALREADY_FINISHED
+
+    def _item_maker(self, sinks: Sequence[Output], delivery: Delivery) -> ItemMaker:
+        plan = self._plan
+        keys = plan.keys.with_dicts(plan.settings.item_key)
+        checks = TypeChecks(lambda line: self._tell(Trouble(line)))
+        names = called(plan.settings.outputs, plan.extra_sinks)
+        return ItemMaker(sinks, delivery.sinks, keys, checks, names, self._tally.fields.add)
 
     async def _parts(self, frontier: Frontier) -> dict[str, tuple[str, ...]]:
         settings = self._plan.settings

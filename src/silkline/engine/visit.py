@@ -86,14 +86,14 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             tools.twins.look(page.url, page_text(page))
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
-        items = tools.items.made(effects.items, lease)
+        made = tools.items.made(effects.items, lease)
         aliases: tuple[Alias, ...] = ()
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
-        items += tools.items.archived(response, lease)
         if tools.place is not None and effects.links:
             await tools.place([link.url for link in effects.links])
-        outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases)
+        items = made.items + tools.items.archived(response, lease)
+        outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases, dead_items=made.dead)
         dropped, refused = effects.dropped, effects.refused
     except (FatalError, Postponed):
         raise
@@ -117,10 +117,11 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:
     """What else the page is known by: where it was redirected to, and what it says itself.
 
-    Not for a request with an identity of its own: a key, or what is posted.
+    Not for a request with an identity of its own: a key, or what is posted; nor for one that was found to be
+    no duplicate before.
     """
     request = lease.request
-    if request.key is not None or request.body or request.method != "GET":
+    if request.key is not None or request.body or request.method != "GET" or request.redo:
         return ()
     urls = [page.url]
     if tools.canonical and (url := page.canonical_url) is not None and same_site(url, page.url):

@@ -63,6 +63,7 @@ class Parts(msgspec.Struct, frozen=True):
     publish: Publish
     fetcher: Fetcher
     tally: Tally
+    items: ItemMaker
     seeding_elsewhere: Callable[[], bool] = lambda: False
     keeper: Keeper | None = None
     robots: Robots | None = None
@@ -142,9 +143,7 @@ class Worker:
                 order_for(settings, parts.rate),
             ),
             retry=retry,
-            items=ItemMaker(
-                parts.sinks, parts.delivery.sinks if parts.delivery else (), parts.tally.fields.add
-            ),
+            items=parts.items,
             clock=time.time,
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,

@@ -346,6 +346,7 @@ class MemoryFrontier:
             host_count=len(busy),
             workers=tuple(WorkerState(id, now - at, beat) for id, (at, beat) in sorted(self._beats.items())),
             oldest_lease=max((now - entry.at for entry in self._leased.values()), default=None),
+            with_dead_items=len(self._dead_pages),
             live=dict(self._live),
         )
 

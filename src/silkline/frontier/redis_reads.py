@@ -178,10 +178,11 @@ async def overview(
     link: RedisLink, partitions: Sequence[Partition], stats: Stats, hosts: int, options: FrontierOptions
 ) -> Overview:
     states: list[HostState] = []
-    known, oldest = 0, None
+    known, oldest, with_dead_items = 0, None, 0
     for partition in partitions:
         reply = await partition.call("overview", limit=HOSTS_LOOKED_AT)
         now = float(reply[2])
+        with_dead_items += int(await partition.command("ZCARD", "dead_items"))
         known += (len(reply) - 3) // 9
         if reply[1]:
             age = max(0.0, now - float(reply[1]))
@@ -196,6 +197,7 @@ async def overview(
         host_count=known,
         workers=workers_of(workers, now),
         oldest_lease=oldest,
+        with_dead_items=with_dead_items,
         live=text_of(await home.command("HGETALL", "config")),
         notes=(*await _dedup_notes(partitions, options), *await persistence(link)),
     )

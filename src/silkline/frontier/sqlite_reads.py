@@ -101,6 +101,7 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
                 for id, seen, beat in database.rows("SELECT id, seen, beat FROM workers ORDER BY id")
             ),
             oldest_lease=None if oldest is None or oldest[0] is None else now - oldest[0],
+            with_dead_items=database.row("SELECT count(*) FROM dead_pages")[0],
             live=dict(database.rows("SELECT name, value FROM live")),
         )
 

@@ -68,8 +68,8 @@ class LogHook:
     """A `Hook` that writes down what an operator looks for.
 
     Failed visits: a retry as a warning, a dead letter as an error, with url, cause, error and deliveries,
-    and the traceback of a handler. Troubles as warnings; seeds and the end as information; pages that are
-    done or refused only at level debug.
+    and the traceback of a handler. Items that cannot be delivered and troubles as warnings; seeds and the end
+    as information; pages that are done or refused only at level debug.
     """
 
     def __init__(self, logger: FilteringBoundLogger) -> None:
@@ -80,6 +80,10 @@ class LogHook:
         if isinstance(event, Visited):
             if self._debug or not isinstance(event.outcome.verdict, Done):
                 self._visited(event)
+            for item in event.outcome.dead_items:
+                self._logger.warning(
+                    "item is dead", url=item.url, index=item.index, cause=item.cause, error=item.error
+                )
         elif isinstance(event, Kept):
             if event.stale:
                 self._logger.info("outcomes came too late to count", stale=event.stale)

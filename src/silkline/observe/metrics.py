@@ -9,7 +9,8 @@ for and what it is called here:
     retries                 silkline_retries_total                {cause}
     dead letters            silkline_dead_letters_total           {cause}, made in this run
     pages                   silkline_pages_total                  pages done
-    items                   silkline_items_total
+    items                   silkline_items_total, silkline_dead_items_total
+    items left out          silkline_items_dropped_total          {reason}
     fields of items         silkline_items_made_total             {kind}
                             silkline_fields_filled_total          {kind, field}
     links                   silkline_links_added_total, silkline_links_dropped_total
@@ -121,6 +122,7 @@ def _counters(tally: Tally) -> Iterator[Metric]:
         ("requests", "Visits that ended, whatever came of them.", tally.requests),
         ("pages", "Pages done.", tally.pages),
         ("items", "Items delivered.", tally.items),
+        ("dead_items", "Items that could not be delivered.", tally.dead_items),
         ("links_added", "Links that were new.", tally.links_added),
         ("links_dropped", "Links that were not followed.", tally.links_dropped),
         ("received_bytes", "Bytes of decoded bodies.", tally.bytes),
@@ -135,6 +137,7 @@ def _counters(tally: Tally) -> Iterator[Metric]:
     yield _by_cause("requests_failed", "Failed visits.", failed)
     yield _by_cause("retries", "Failed visits that were put back for another try.", retried)
     yield _by_cause("dead_letters", "Failed visits that ended in a dead letter.", dead)
+    yield _labelled("items_dropped", "Items that steps dropped.", "reason", tally.items_dropped.copy())
     responses = {f"http_{status}": number for status, number in tally.statuses.copy().items()}
     yield _labelled("responses", "Responses by HTTP status.", "status", _group(responses, strip="http_"))
     seeded = tally.seeded

@@ -47,7 +47,8 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run did. Counts are of this run, except `dead` and `stats`, which are of the whole job.
+    """What a run did. Counts are of this run, except `dead`, `dead_items` and `stats`, which are of the whole
+    job.
 
     reason: "finished", "interrupted", "budget", "already finished", or the line of the error that ended it.
     pages: pages done. items: items delivered. bytes: of decoded bodies.
@@ -61,6 +62,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
         no failures.
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
+    dead_items: items that could not be delivered, by cause, that the job has now.
+    items_dropped: items that pipeline steps have dropped, by the reason, the most first.
     duplicates: of the pages, those that another request has, too; their items are dropped.
     links_refused: links that the rules of the crawl refuse, by the reason; a link counts once for each page.
     fields: what the items hold, field by field; counted when a page is visited.
@@ -89,6 +92,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
     refused_by: dict[str, int] = {}
+    dead_items: dict[str, int] = {}
+    items_dropped: dict[str, int] = {}
     duplicates: int = 0
     links_refused: dict[str, Refused] = {}
     fields: tuple[Field, ...] = ()
@@ -105,12 +110,14 @@ def report_of(
     *,
     reason: str,
     dead: Mapping[str, int],
+    dead_items: Mapping[str, int] | None = None,
     outputs: Sequence[str] = (),
     parts: Mapping[str, tuple[str, ...]] | None = None,
     frontier: str = "",
     past: Past = NO_PAST,
 ) -> Report:
-    """The report of a run that ended with `snapshot`; `dead` is what `Frontier.dead_causes` says then.
+    """The report of a run that ended with `snapshot`; `dead` and `dead_items` are what the frontier's
+    `dead_causes` and `dead_item_causes` say then.
 
     past: what the items of earlier runs held.
     """
@@ -136,6 +143,8 @@ def report_of(
         dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
         refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
         refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
+        dead_items=dict(dead_items or {}),
+        items_dropped=dict(Counter(tally.items_dropped).most_common()),
         duplicates=tally.duplicates,
         links_refused=dict(sorted(tally.links_refused.items(), key=lambda pair: -pair[1].count)),
         fields=fields_of(tally.fields, past),
@@ -185,6 +194,8 @@ def next_steps(report: Report) -> list[str]:
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
         steps.append(f"silkline dead list {_job(report)}")
+    if report.dead_items and not report.frontier.startswith("memory:"):
+        steps.append(f"silkline dead items list {_job(report)}")
     joined = [output for output in report.outputs if report.parts.get(output)]
     for output in joined:
         name = shlex.quote(output)
@@ -215,6 +226,9 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("received", figures.size(report.bytes)),
             ("requests", _requests(report)),
         ]
+    if report.items_dropped:
+        total = count(sum(report.items_dropped.values()))
+        rows.append(("dropped", f"{total} items: {_by_cause(report.items_dropped)}"))
     rows += _filled(report.fields)
     if report.unmodified or report.cached:
         text = f"{count(report.unmodified)} pages came unmodified, {count(report.cached)} without asking"
@@ -227,6 +241,9 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     if report.dead:
         total = count(sum(report.dead.values()))
         rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
+    if report.dead_items:
+        total = count(sum(report.dead_items.values()))
+        rows.append(("" if report.dead else "dead", f"{total} items: {_by_cause(report.dead_items)}"))
     if report.refused:
         rows.append(("refused", f"{count(sum(report.refused.values()))}: {_by_cause(report.refused)}"))
         rows += [

@@ -70,8 +70,12 @@ def lines(standing: Standing) -> Iterator[str]:
     overview = standing.overview
     yield figures.one_line(standing.job) + (" (paused)" if _is_paused(overview) else "")
     for place, number in msgspec.structs.asdict(overview.stats).items():
-        since = overview.oldest_lease if place == "leased" else None
-        yield f"{number:>11,}  {place}" + ("" if since is None else f", the oldest for {_short(since)}")
+        note = ""
+        if place == "leased" and overview.oldest_lease is not None:
+            note = f", the oldest for {_short(overview.oldest_lease)}"
+        elif place == "done" and overview.with_dead_items:
+            note = f", {figures.count(overview.with_dead_items)} of them with dead items"
+        yield f"{number:>11,}  {place}{note}"
     if standing.rate is not None:
         yield f"{figures.rate(standing.rate):>11}  done or dead"
     if standing.eta is not None:

@@ -34,6 +34,8 @@ class Tally(msgspec.Struct):
     unmodified: responses whose body the server did not send again. cached: those it was not asked for.
     stale: outcomes that came too late to count.
     duplicates: of the pages, those that another request has, too: their items are dropped.
+    dead_items: those that could not be delivered. items_dropped: those that pipeline steps have dropped, by
+        the reason, when the visit ended.
     links_refused: links that the crawl's own rules refuse, by the reason; those of pages are dropped, too.
     retried, dead: failed visits by cause, by what they led to.
     refused: pages that the crawl's own rules (robots.txt) kept it from, by cause; they count nowhere else.
@@ -57,6 +59,8 @@ class Tally(msgspec.Struct):
     cached: int = 0
     stale: int = 0
     duplicates: int = 0
+    dead_items: int = 0
+    items_dropped: dict[str, int] = {}
     links_refused: dict[str, Refused] = {}
     retried: dict[str, int] = {}
     dead: dict[str, int] = {}
@@ -112,6 +116,8 @@ class Tally(msgspec.Struct):
         self.links_dropped += event.dropped_links
         for reason, refused in event.refused.items():
             _count_refused(self.links_refused, reason, refused)
+        for reason, number in event.items_dropped.items():
+            _count_reason(self.items_dropped, reason, number)
         if not isinstance(verdict, Done):
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
@@ -122,6 +128,7 @@ class Tally(msgspec.Struct):
         self.links_added += event.links
         self.stale += event.stale
         self.duplicates += event.duplicates
+        self.dead_items += event.dead_items
         if event.refused.count:
             _count_refused(self.links_refused, FULL_HOST, event.refused)
 
@@ -141,6 +148,8 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         cached=sum(t.cached for t in parts),
         stale=sum(t.stale for t in parts),
         duplicates=sum(t.duplicates for t in parts),
+        dead_items=sum(t.dead_items for t in parts),
+        items_dropped=_sum_reasons(t.items_dropped for t in parts),
         links_refused=_sum_refused(t.links_refused for t in parts),
         retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
         dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
@@ -177,6 +186,20 @@ def _count_refused(counts: dict[str, Refused], reason: str, refused: Refused) ->
     if reason not in counts and len(counts) >= REFUSALS_KEPT:
         reason = OTHER_REASONS
     counts[reason] = counts.get(reason, NONE_REFUSED) + refused
+
+
+def _sum_reasons(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    summed: dict[str, int] = {}
+    for part in counts:
+        for reason, number in part.copy().items():
+            _count_reason(summed, reason, number)
+    return summed
+
+
+def _count_reason(counts: dict[str, int], reason: str, number: int) -> None:
+    if reason not in counts and len(counts) >= REFUSALS_KEPT:
+        reason = OTHER_REASONS
+    counts[reason] = counts.get(reason, 0) + number
 
 
 def _sum_texts(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from silkline.errors import ConfigError
 from silkline.files import is_archive, split_ending
 from silkline.outcome import Outcome
-from silkline.protocols import Deliver, KeyedSink, Output, Positions, Sink, TypedSink
+from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import files_in, is_address, shown_output
 from silkline.sinks.csv import CsvSink
 from silkline.sinks.frames import Gzip, Zstd
@@ -160,6 +160,16 @@ def keyed_sink_for(output: str, *, create: bool = True) -> KeyedSink:
     return sink
 
 
+def called(outputs: Iterable[str], sinks: Iterable[Output | KeyedSink] = ()) -> dict[str, str]:
+    """What outputs of items are called in a crawl, to their names: as they were given, and as the sink has it.
+    Raises ConfigError."""
+    names = {sink.name: sink.name for sink in sinks if not isinstance(sink, PageSink)}
+    for output in outputs:
+        if not is_archive(output):
+            names[output] = keyed_sink_for(output).name if is_address(output) else name_of(output)
+    return names
+
+
 def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
     """Raise ConfigError at the first output that `--fresh` must not remove: it may be anybody's.
 
@@ -235,7 +245,7 @@ def has_spool(path: str) -> bool:
 
 
 def deliver_to(sinks: Sequence[Output]) -> Deliver:
-    """Deliver the items of the outcomes to every sink."""
+    """Deliver the items of the outcomes to every sink that is to have them."""
 
     def deliver(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
         items = [item for outcome in outcomes for item in outcome.items]

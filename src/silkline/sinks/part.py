@@ -17,7 +17,7 @@ import msgspec
 from silkline.errors import ConfigError, SinkError
 from silkline.files import split_ending
 from silkline.outcome import Item
-from silkline.protocols import Output, PageSink, Positions, Sink
+from silkline.protocols import KeyedSink, Output, PageSink, Positions, Sink
 from silkline.response import Response
 from silkline.sinks.address import files_in
 from silkline.sinks.choose import Columns, discard, output_for, wants_types
@@ -43,8 +43,9 @@ class Part:
 
     def __init__(self, sink: Output, output: str, worker: str) -> None:
         self.name = sink.name
+        self.output = name_of(output)
         self._sink = sink
-        self._new = PartMark(name_of(output), worker, socket.gethostname())
+        self._new = PartMark(self.output, worker, socket.gethostname())
         self._begun = False
 
     def open(self, position: str | None) -> None:
@@ -122,6 +123,11 @@ def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
     if isinstance(sink, PageSink):
         return PartArchive(sink, output, worker)
     return PartSink(sink, output, worker)
+
+
+def output_of(sink: Sink | KeyedSink) -> str:
+    """The output that a sink writes, whichever worker's it is."""
+    return sink.output if isinstance(sink, PartSink) else sink.name
 
 
 def part_path(output: str, worker: str) -> str:

@@ -16,6 +16,9 @@ from silkline.errors import ItemError
 TYPED = (Decimal, datetime, date, time, timedelta, UUID, bytes)
 """Types that many databases have, and JSON has not."""
 
+SAID = 10_000
+"""Characters of what is no value that an output could hold."""
+
 KINDS = "a dict, dataclass, msgspec.Struct, attrs or pydantic object"
 
 
@@ -60,6 +63,22 @@ def fields_of(item: object) -> dict[str, Any]:
         if isinstance(value, TYPED):
             plain[name] = value
     return plain
+
+
+def text_of(item: object) -> str:
+    """The JSON text of an item, as far as there is one: of what JSON has no word for, its `repr`."""
+    try:
+        return json_of(record_of(item)).decode()
+    except ItemError:
+        fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", None) or {"": item}
+        return json_of({str(name): _sayable(value) for name, value in fields.items()}).decode()
+
+
+def _sayable(value: object) -> Any:
+    try:
+        return record_of({"": value})[""]
+    except ItemError:
+        return repr(value)[:SAID].encode("utf-8", "replace").decode()
 
 
 def size_of(fields: Mapping[str, Any]) -> int:

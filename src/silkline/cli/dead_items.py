@@ -1,0 +1,184 @@
+"""`silkline dead items`: the items that could not be delivered, and why."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+import typer
+from typer import echo
+
+from silkline import protocols
+from silkline.cli.choice import (
+    AsJson,
+    Cause,
+    Host,
+    Limit,
+    LimitOrAll,
+    Output,
+    each_host,
+    host_keys,
+    moment,
+    written,
+)
+from silkline.cli.consent import Yes, agreed
+from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
+from silkline.cli.store import one_store, with_frontier
+from silkline.observe import figures
+from silkline.outcome import DeadItem
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+  silkline dead items list --job shop --cause item
+  silkline dead items resend --job shop
+  silkline dead items export --job shop -o bad.jsonl
+"""
+
+
+def application() -> typer.Typer:
+    """The commands of `silkline dead items`."""
+    app = typer.Typer(
+        name="items",
+        help="Look at the items that could not be delivered; visit their pages again or forget them.",
+        epilog=EXAMPLES,
+        no_args_is_help=True,
+    )
+    app.command("list")(list_items)
+    app.command()(stats)
+    app.command()(resend)
+    app.command()(drop)
+    app.command()(export)
+    return app
+
+
+@with_debug
+def list_items(
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    cause: Cause = None,
+    host: Host = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> int:
+    """List dead items, the newest first."""
+
+    async def read(opened: protocols.Frontier) -> tuple[list[DeadItem], int]:
+        causes = await opened.dead_item_causes()
+        return await _found(opened, cause, host, limit), sum(causes.values())
+
+    items, total = with_frontier(one_store(job, frontier, config), read)
+    for item in items:
+        echo(msgspec.json.encode(_told(item)) if as_json else _line(item))
+    if not items:
+        echo("no dead items", err=True)
+    elif total > len(items) and not as_json:
+        echo(f"{len(items)} of {total} dead items", err=True)
+    return 0
+
+
+@with_debug
+def stats(
+    job: JobName = None, frontier: FrontierUrl = None, as_json: AsJson = False, config: Config = None
+) -> int:
+    """Count dead items by cause: item (no output can hold it, or a field is of the wrong type), step (a
+    pipeline step raised), refused (a database would not take it)."""
+    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_item_causes())
+    ordered = dict(figures.causes(causes))
+    if as_json:
+        echo(msgspec.json.encode(ordered))
+        return 0
+    for cause, number in [*ordered.items(), ("all", sum(causes.values()))]:
+        echo(f"{number:>9,}  {cause}")
+    return 0
+
+
+@with_debug
+def resend(
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    cause: Cause = None,
+    host: Host = None,
+    limit: LimitOrAll = None,
+    config: Config = None,
+) -> int:
+    """Put the pages of dead items back to be visited; the next run of the job does it, with the code as it is
+    then. Files get those items alone, databases replace what they have of the page. --limit counts pages."""
+    number = each_host(
+        one_store(job, frontier, config),
+        host,
+        limit,
+        lambda opened, key, left: opened.resend_items(cause=cause, host=key, limit=left),
+    )
+    pages = "page" if number == 1 else "pages"
+    echo(f"{number:,} {pages} put back; run the job again to visit them" if number else "no such dead items")
+    return 0
+
+
+@with_debug
+def drop(
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    cause: Cause = None,
+    host: Host = None,
+    limit: LimitOrAll = None,
+    yes: Yes = False,
+    config: Config = None,
+) -> int:
+    """Forget dead items for good."""
+    store = one_store(job, frontier, config)
+    if not (yes or agreed(f"Forget these dead items of {store.job} for good?")):
+        return 0
+    number = each_host(
+        store, host, limit, lambda opened, key, left: opened.drop_items(cause=cause, host=key, limit=left)
+    )
+    echo(f"{number:,} dropped" if number else "no such dead items")
+    return 0
+
+
+@with_debug
+def export(
+    job: JobName = None,
+    frontier: FrontierUrl = None,
+    cause: Cause = None,
+    host: Host = None,
+    limit: LimitOrAll = None,
+    output: Output = None,
+    config: Config = None,
+) -> int:
+    """Write dead items as JSON, a line each, the newest first: the item, its page, its index there, cause,
+    error, output and time (Unix seconds). They stay where they are."""
+
+    async def read(opened: protocols.Frontier) -> list[DeadItem]:
+        most = sum((await opened.dead_item_causes()).values()) if limit is None else limit
+        return await _found(opened, cause, host, most)
+
+    items = with_frontier(one_store(job, frontier, config), read)
+    written(b"".join(msgspec.json.encode(_told(item)) + b"\n" for item in items), len(items), output)
+    return 0
+
+
+async def _found(
+    opened: protocols.Frontier, cause: str | None, host: str | None, limit: int
+) -> list[DeadItem]:
+    keys = await host_keys(opened, host)
+    found = [await opened.dead_items(cause=cause, host=key, limit=limit) for key in keys]
+    return sorted(itertools.chain(*found), key=lambda item: -item.at)[:limit]
+
+
+def _told(item: DeadItem) -> dict[str, Any]:
+    """With the item itself, not its text."""
+    told: dict[str, Any] = {name: getattr(item, name) for name in ("url", "index", "cause", "error", "at")}
+    try:
+        record = msgspec.json.decode(item.record)
+    except msgspec.DecodeError:
+        record = item.record
+    return {**told, "output": item.sink, "item": record}
+
+
+def _line(item: DeadItem) -> str:
+    where = f" -> {item.sink}" if item.sink else ""
+    text = f"{item.cause}  {item.url} [{item.index}]{where}  {item.error}  {item.record}"
+    return f"{moment(item.at)}  {figures.one_line(text, 500)}"
