@@ -161,7 +161,7 @@ def keyed_sink_for(output: str, *, create: bool = True) -> KeyedSink:
 
 
 def called(outputs: Iterable[str], sinks: Iterable[Output | KeyedSink] = ()) -> dict[str, str]:
-    """What outputs of items are called in a crawl, to their names: as they were given, and as the sink has it.
+    """What outputs of items are called in a crawl, to their names: as they were given, as the sink has it.
     Raises ConfigError."""
     names = {sink.name: sink.name for sink in sinks if not isinstance(sink, PageSink)}
     for output in outputs:
