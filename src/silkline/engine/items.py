@@ -121,7 +121,8 @@ class ItemMaker:
             if changed:
                 fields |= fields_of(changed)
             size = size_of(fields) if outputs.keyed else 0
-            for typed, name in (*outputs.typed, *outputs.keyed):
+            rest: list[tuple[Sink | KeyedSink, str]] = [*outputs.typed, *outputs.keyed]
+            for typed, name in rest:
                 try:
                     data[typed.name] = typed.encode(fields)
                 except ItemError as error:
