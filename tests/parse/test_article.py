@@ -95,6 +95,11 @@ def test_a_title_is_the_heading_that_the_page_is_called_by(head: str, title: str
     assert article(head + f"<div>{LONG}</div>").title == title
 
 
+def test_the_heading_of_the_site_is_no_title_where_the_text_has_its_own() -> None:
+    head = "<title>Frost on the pier - Courier</title><h1>Courier</h1>"
+    assert article(head + f"<main><h1>How it froze</h1>{LONG}</main>").title == "Frost on the pier"
+
+
 def test_noise_inside_the_text_goes_unless_it_is_most_of_it() -> None:
     inside = "<div class='share-buttons'>Share this</div><aside>More</aside>"
     inside += "<ul><li><a>One<li><a>Two<li><a>Three</ul>"

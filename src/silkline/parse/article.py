@@ -120,8 +120,9 @@ def _title(
         return headline
     title = document.select_one("title:not(svg title)")
     whole = shared or (text_of(title) if title else "")
-    headings = document.select("h1, h2")[:50]
-    inside = set(element.select("h1, h2")[:50]) if element else set()
+    inside = element.select("h1, h2")[:50] if element else []
+    has_own = any(heading.tag == "h1" for heading in inside)  # then those around it are the site's
+    headings = inside if has_own else document.select("h1, h2")[:50]
     found: list[tuple[bool, int, int, str]] = []
     for number, heading in enumerate(headings):
         text = text_of(heading).rstrip("#¶ ")
