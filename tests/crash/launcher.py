@@ -34,6 +34,8 @@ class Running:
         self.pid = pid
         self.code: int | None = None
         self._lifeline = lifeline
+        self._ended = select.poll()  # unlike select() it knows no highest file number
+        self._ended.register(lifeline, select.POLLIN)
         self._log = log
         self._reap = reap
 
@@ -43,7 +45,7 @@ class Running:
 
     def over(self, within: float = 0.0) -> bool:
         """Whether every process of the crawl has ended: each has a writing end of the lifeline."""
-        if self.code is None and select.select([self._lifeline], [], [], within)[0]:
+        if self.code is None and self._ended.poll(within * 1000.0):
             os.close(self._lifeline)
             self.code = self._reap(self.pid)
         return self.code is not None
