@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from psycopg.rows import dict_row
 
 from tests.seeds import databases
 from tests.sinks.contract.target import Row, Target
+from tests.sqlservers import PostgresqlServer, SqlServer
 
 ZONE = timezone(timedelta(hours=5, minutes=30))
 NUMBER = UUID("12345678-1234-5678-1234-567812345678")
@@ -51,12 +53,14 @@ class PostgresqlTarget(Target):
     refused: ClassVar = {"text": "a\0b"}
     values = COMMON
     most = 1_000
-    parts = urlsplit(databases.POSTGRESQL)
-    host, port = parts.hostname or "127.0.0.1", parts.port or 5432
 
-    def __init__(self) -> None:
+    def __init__(self, database: str = "") -> None:
         super().__init__()
-        databases.postgresql()
+        if not database:
+            databases.postgresql()
+        self.database = database or databases.POSTGRESQL
+        self.parts = urlsplit(self.database)
+        self.host, self.port = self.parts.hostname or "127.0.0.1", self.parts.port or 5432
 
     def url(self, *, port: int | None = None, **options: str) -> str:
         place = self.parts.netloc if port is None else f"{self.parts.username}@127.0.0.1:{port}"
@@ -79,19 +83,26 @@ class PostgresqlTarget(Target):
         }
 
     def rows(self) -> list[Row]:
-        with psycopg.connect(databases.POSTGRESQL, options="-c timezone=UTC") as connection:
+        with psycopg.connect(self.database, options="-c timezone=UTC") as connection:
             cursor = connection.cursor(row_factory=dict_row)
+            if not cursor.execute("SELECT to_regclass(%s) AS found", [self.quoted]).fetchone()["found"]:
+                return []
             return cursor.execute(f"SELECT * FROM {self.quoted} ORDER BY _key").fetchall()
 
     def names(self) -> Sequence[str]:
-        with psycopg.connect(databases.POSTGRESQL) as connection:
-            return [
-                name for (name,) in connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r'")
-            ]
+        with psycopg.connect(self.database) as connection:
+            found = connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r'")
+            return [name for (name,) in found]
 
     def run(self, statement: str) -> None:
-        with psycopg.connect(databases.POSTGRESQL, autocommit=True) as connection:
+        with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
+
+    @classmethod
+    @contextmanager
+    def on_its_own_server(cls) -> Iterator[tuple[SqlServer, PostgresqlTarget]]:
+        with PostgresqlServer() as server:
+            yield server, cls(server.url)
 
     def drop(self) -> None:
         self.run(f"DROP TABLE IF EXISTS {self.quoted}")

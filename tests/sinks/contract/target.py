@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+
+import pytest
 
 from silkline.outcome import Item
 from silkline.protocols import KeyedSink
@@ -16,14 +19,21 @@ _numbers = count(1)
 Row = dict[str, Any]
 
 
+class Restartable(Protocol):
+    def start(self) -> Any: ...
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the server; what it has confirmed is there when it is started again."""
+
+
 class Target:
     """One table, collection or stream of a real server; `__init__` skips the test where there is no server.
     `table` is its own name and nobody else's."""
 
     kind: ClassVar[str] = ""
     """The scheme of its URL."""
-    host: ClassVar[str] = "127.0.0.1"
-    port: ClassVar[int] = 0
+    host = "127.0.0.1"
+    port = 0
     columns: ClassVar[bool] = True
     """Whether rows have columns, which are made for them and can be forbidden (--no-create)."""
     refused: ClassVar[Row | None] = None
@@ -47,7 +57,7 @@ class Target:
         return {}
 
     def rows(self) -> list[Row]:
-        """What is there, sorted by `_key`; not by way of the sink."""
+        """What is there, sorted by `_key`; not by way of the sink. Nothing where there is no table yet."""
         raise NotImplementedError
 
     def names(self) -> Sequence[str]:
@@ -61,6 +71,11 @@ class Target:
     def drop(self) -> None:
         """Remove the table, if there is one."""
         raise NotImplementedError
+
+    @classmethod
+    def on_its_own_server(cls) -> AbstractContextManager[tuple[Restartable, Target]]:
+        """A server that may be stopped and started again, and a target on it; skips where that cannot be."""
+        pytest.skip(f"there is no {cls.kind} server that could be restarted")
 
     def sink(self, *, create: bool = True, port: int | None = None, **options: str) -> KeyedSink:
         return self.sink_for(self.url(port=port, **options), create=create)

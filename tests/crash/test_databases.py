@@ -1,0 +1,147 @@
+"""Crawls into databases: killed again and again, and with a server that goes away in between."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from silkline.outcome import Stats
+from tests.crash.crawl import Crawl, text_of
+from tests.crash.launcher import Launcher, Running
+from tests.crash.pages import Pages
+from tests.crash.test_random_kills import kill_again_and_again, kill_at_the_end
+from tests.sinks.contract.conftest import TARGETS
+from tests.sinks.contract.target import Target, own
+
+KILLS = 20
+AT_THE_END = 4
+
+
+class TableCrawl(Crawl):
+    """The same crawl, with a table as its output."""
+
+    def __init__(
+        self, launcher: Launcher, pages: Pages, folder: Path, target: Target, processes: int = 1
+    ) -> None:
+        super().__init__(launcher, pages, folder, "", processes)
+        self.target = target
+
+    def start(self, *, max_bytes: int | None = None, **env: str) -> Running:
+        return self._launcher.start(
+            ["--urls", "seeds.txt", "-o", self.target.url(), "--processes", str(self._processes)],
+            folder=self.folder,
+            env={**self.env, **env},
+            max_bytes=max_bytes,
+        )
+
+    def check_killed(self) -> None:
+        """Pages that are done have their rows; others may have theirs by now."""
+        state = self.state()
+        if state is not None:
+            self._check_rows(state.done)
+
+    def check_finished(self, dead: Mapping[str, int] | None = None) -> None:
+        state = self.state()
+        assert state is not None
+        assert state.dead == (dead or {})
+        assert state.stats == Stats(done=len(self.pages.truth()), dead=sum((dead or {}).values()))
+        assert self._check_rows(state.done) == {page for page, items in self.pages.truth().items() if items}
+
+    def _check_rows(self, done: set[int]) -> set[int]:
+        """Returns the pages that have rows."""
+        found: dict[int, list[dict[str, str]]] = {}
+        for row in sorted(self.target.rows(), key=lambda row: (row["page"], row["_index"])):
+            assert self._numbers[row["_fingerprint"]] == row["page"]
+            assert row["_index"] == row["index"]
+            found.setdefault(row["page"], []).append(text_of(own(row)))
+        truth = {page: [text_of(item) for item in items] for page, items in self.pages.truth().items()}
+        assert found == {page: truth[page] for page in found}
+        assert {page for page in done if truth[page]} <= found.keys()
+        return {*found}
+
+
+@pytest.fixture(params=TARGETS, ids=lambda kind: kind.kind)
+def kind(request: pytest.FixtureRequest) -> type[Target]:
+    chosen: type[Target] = request.param
+    return chosen
+
+
+@pytest.mark.timeout(120)
+def test_kills_at_random_instants_lose_nothing_and_double_nothing(
+    launcher: Launcher, tmp_path: Path, kind: type[Target]
+) -> None:
+    _killed(launcher, tmp_path, kind, pages=300, kills=KILLS, processes=1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_two_hundred_kills_of_several_processes(
+    launcher: Launcher, tmp_path: Path, kind: type[Target]
+) -> None:
+    _killed(launcher, tmp_path, kind, pages=3_000, kills=200, processes=3)
+
+
+def _killed(
+    launcher: Launcher, folder: Path, kind: type[Target], *, pages: int, kills: int, processes: int
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    target = kind()
+    try:
+        with Pages(pages, big=20_000) as site:
+            crawl = TableCrawl(launcher, site, folder, target, processes)
+            kill_again_and_again(crawl, kills, chance)
+            kill_at_the_end(crawl, AT_THE_END, chance)
+            crawl.finish()
+    finally:
+        target.drop()
+
+
+@pytest.mark.timeout(120)
+def test_a_server_that_is_restarted_in_mid_batch_costs_nothing(
+    launcher: Launcher, tmp_path: Path, kind: type[Target]
+) -> None:
+    with kind.on_its_own_server() as (server, target), Pages(400, big=20_000) as pages:
+        crawl = TableCrawl(launcher, pages, tmp_path, target, 2)
+        pages.allowed = 50
+        run = crawl.start()
+        for number, kill in enumerate((False, True, True)):
+            assert run.until(pages.exhausted), run.log
+            pages.allowed += 100
+            assert run.until(lambda: len(pages.answered) > 70 + 100 * number), run.log  # noqa: B023
+            server.stop(kill=kill)
+            assert not run.over(within=0.3), run.log
+            server.start()
+        pages.allowed = pages.count
+        crawl.hurry(run)
+        assert run.ended() == 0, run.log
+        assert "waiting for it, nothing is lost" in run.log
+        assert "is back after" in run.log
+        assert "Traceback" not in run.log
+        crawl.check_finished()
+
+
+@pytest.mark.timeout(60)
+def test_a_crawl_told_to_stop_while_the_server_is_away_ends_soon_and_resumes(
+    launcher: Launcher, tmp_path: Path, kind: type[Target]
+) -> None:
+    with kind.on_its_own_server() as (server, target), Pages(60, big=20_000) as pages:
+        crawl = TableCrawl(launcher, pages, tmp_path, target)
+        pages.allowed = 20
+        run = crawl.start(SILKLINE_GRACE="1")
+        assert run.until(pages.exhausted), run.log
+        server.stop()
+        pages.allowed = 60
+        assert run.until(lambda: "waiting for it" in run.log), run.log
+        began = time.monotonic()
+        run.signal(15)
+        assert run.ended() == 3, run.log
+        assert time.monotonic() - began < 10
+        assert "Traceback" not in run.log
+        server.start()
+        crawl.finish()
