@@ -12,14 +12,14 @@ import pytest
 
 from silkline.demo import serve_in_thread
 from silkline.errors import ConfigError
-from silkline.sinks import clickhouse, postgresql
+from silkline.sinks import clickhouse, mysql_connection, mysql_values, postgresql
 from silkline.sinks.choose import SCHEMES, keyed_sinks_for
 from silkline.sinks.columns import KEYS, MORE
 from silkline.testing import MockFetcher
 from tests.documents import blocks, run, section, snippet, text_of
 from tests.mongodb.running import any_url, documents_in
 from tests.sinks.contract.clickhouse import ClickHouseTarget
-from tests.sinks.contract.sql import PostgresqlTarget
+from tests.sinks.contract.sql import MysqlTarget, PostgresqlTarget
 from tests.sinks.contract.stream import RedisStreamTarget
 from tests.sinks.contract.target import Target
 
@@ -33,8 +33,9 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-TARGETS = {
+TARGETS: dict[str, tuple[str, type[Target]]] = {
     "postgresql": ("postgresql://shop:secret@db.example/shop?table=products", PostgresqlTarget),
+    "mysql": ("mysql://shop:secret@db.example/shop?table=products", MysqlTarget),
     "clickhouse": ("clickhouse://shop:secret@db.example:8123/shop?table=products", ClickHouseTarget),
     "stream": ("redis+stream://queue.example:6379/0?stream=products", RedisStreamTarget),
 }
@@ -84,18 +85,29 @@ def test_every_scheme_and_column_is_named() -> None:
 
 
 def test_the_table_of_types_is_the_programs() -> None:
-    written = re.findall(r"^\| `\w+`.* \| `([a-z ]+)` \|$", section(DATABASES, "Columns"), re.M)
-    assert sorted(written) == sorted(postgresql.TYPES.values())
-    assert f"beyond {postgresql.MAX_COLUMNS:,} columns" in text_of(DATABASES)
+    rows = re.findall(r"^\| `\w+`.* \| `([^`]+)`.* \| `([^`]+)`.* \|$", section(DATABASES, "Columns"), re.M)
+    assert sorted(row[0] for row in rows) == sorted(postgresql.TYPES.values())
+    assert sorted(row[1] for row in rows) == sorted(mysql_values.TYPES.values())
+    limits = f"beyond {postgresql.MAX_COLUMNS:,} columns ({mysql_values.MAX_COLUMNS} in MySQL)"
+    assert limits in text_of(DATABASES)
+    digits = mysql_values.DIGITS - mysql_values.PLACES
+    assert f"{digits} digits before the point and {mysql_values.PLACES} behind it" in text_of(DATABASES)
 
 
-def test_every_option_is_named_and_no_other_taken() -> None:
-    for option in {*postgresql.OPTIONS} - {"ssl_min_protocol_version", "ssl_max_protocol_version"}:
-        assert f"`{option}`" in section(DATABASES, "PostgreSQL"), option
+@pytest.mark.parametrize(
+    ("url", "heading", "options"),
+    [
+        ("postgresql://h/d", "PostgreSQL", {n for n in postgresql.OPTIONS if not n.startswith("ssl_m")}),
+        ("mysql://h/d", "MySQL and MariaDB", mysql_connection.OPTIONS),
+    ],
+)
+def test_every_option_is_named_and_no_other_taken(url: str, heading: str, options: set[str]) -> None:
+    for option in options:
+        assert re.search(rf"`{option}[`=]", section(DATABASES, heading)), option
     with pytest.raises(ConfigError) as caught:
-        keyed_sinks_for(["postgresql://h/d?no=1"])
+        keyed_sinks_for([f"{url}?no=1"])
     for option in re.findall(r"^\| `(\w+)` \|", section(DATABASES, "Options"), re.M):
-        assert f"{option}" in str(caught.value)
+        assert option in str(caught.value)
 
 
 def test_what_is_said_of_clickhouse_is_so() -> None:

@@ -65,12 +65,13 @@ class TableCrawl(Crawl):
         return {*found}
 
 
-@pytest.fixture(params=TARGETS, ids=lambda kind: kind.kind)
-def kind(request: pytest.FixtureRequest) -> type[Target]:
-    chosen: type[Target] = request.param
-    return chosen
+RESTARTABLE = [kind for kind in TARGETS if "on_its_own_server" in vars(kind)]
+
+every_kind = pytest.mark.parametrize("kind", TARGETS, ids=lambda kind: kind.kind)
+every_server = pytest.mark.parametrize("kind", RESTARTABLE, ids=lambda kind: kind.kind)
 
 
+@every_kind
 @pytest.mark.timeout(120)
 def test_kills_at_random_instants_lose_nothing_and_double_nothing(
     launcher: Launcher, tmp_path: Path, kind: type[Target]
@@ -78,6 +79,7 @@ def test_kills_at_random_instants_lose_nothing_and_double_nothing(
     _killed(launcher, tmp_path, kind, pages=300, kills=KILLS, processes=1)
 
 
+@every_kind
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_two_hundred_kills_of_several_processes(
@@ -103,6 +105,7 @@ def _killed(
         target.drop()
 
 
+@every_server
 @pytest.mark.timeout(120)
 def test_a_server_that_is_restarted_in_mid_batch_costs_nothing(
     launcher: Launcher, tmp_path: Path, kind: type[Target]
@@ -127,6 +130,7 @@ def test_a_server_that_is_restarted_in_mid_batch_costs_nothing(
         crawl.check_finished()
 
 
+@every_server
 @pytest.mark.timeout(60)
 def test_a_crawl_told_to_stop_while_the_server_is_away_ends_soon_and_resumes(
     launcher: Launcher, tmp_path: Path, kind: type[Target]

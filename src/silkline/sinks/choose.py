@@ -50,6 +50,8 @@ SCHEMES: dict[str, tuple[str, str, str]] = {
     "mongodb+srv": ("mongodb", "MongoSink", "mongodb"),
     "postgresql": ("postgresql", "PostgresqlSink", "postgresql"),
     "postgres": ("postgresql", "PostgresqlSink", "postgresql"),
+    "mysql": ("mysql", "MysqlSink", "mysql"),
+    "mariadb": ("mysql", "MysqlSink", "mysql"),
     "redis+stream": ("stream", "RedisStreamSink", "redis"),
     "rediss+stream": ("stream", "RedisStreamSink", "redis"),
 }

@@ -19,12 +19,10 @@ from silkline.outcome import MASK, Item
 from silkline.sinks.address import address_of, split_timeout
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Naming, prepared
 from silkline.sinks.keyed import OwnSink
+from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS, opening
 from silkline.sinks.rows import Rows
 from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
 
-CONNECT_SECONDS = 10.0
-STATEMENT_SECONDS = 60.0
-"""Of a whole batch; `?timeout=` says otherwise."""
 LOCK_SECONDS = 10.0
 MAX_COLUMNS = 1_000
 """The server's limit is 1,600, with the columns that were dropped."""
@@ -133,13 +131,9 @@ class PostgresqlSink(OwnSink):
         return prepared(fields)
 
     async def open(self) -> None:
-        try:
+        with opening():
             async with self._asked() as connection:
                 await self._find(connection)
-        except SinkAwayError:
-            raise
-        except SinkError as error:
-            raise ConfigError(str(error)) from error
 
     async def write(self, items: Sequence[Item]) -> None:
         if not items:

@@ -7,11 +7,17 @@ import pytest
 from silkline.protocols import KeyedSink
 from tests.sinks.contract.clickhouse import ClickHouseTarget
 from tests.sinks.contract.mongodb import MongodbTarget
-from tests.sinks.contract.sql import PostgresqlTarget
+from tests.sinks.contract.sql import MysqlTarget, PostgresqlTarget
 from tests.sinks.contract.stream import RedisStreamTarget
 from tests.sinks.contract.target import Target
 
-TARGETS: list[type[Target]] = [PostgresqlTarget, MongodbTarget, ClickHouseTarget, RedisStreamTarget]
+TARGETS: list[type[Target]] = [
+    PostgresqlTarget,
+    MysqlTarget,
+    MongodbTarget,
+    ClickHouseTarget,
+    RedisStreamTarget,
+]
 """Every sink that tells rows apart by their keys; a new one is added here."""
 
 Opened = Callable[..., KeyedSink]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -12,11 +12,14 @@ from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 import psycopg
+import pymysql
+import pymysql.cursors
 from psycopg.rows import dict_row
 
+from silkline.seeds.mysql import options_from
 from tests.seeds import databases
 from tests.sinks.contract.target import Row, Target
-from tests.sqlservers import PostgresqlServer, SqlServer
+from tests.sqlservers import MariadbServer, PostgresqlServer, SqlServer
 
 ZONE = timezone(timedelta(hours=5, minutes=30))
 NUMBER = UUID("12345678-1234-5678-1234-567812345678")
@@ -102,6 +105,90 @@ class PostgresqlTarget(Target):
     @contextmanager
     def on_its_own_server(cls) -> Iterator[tuple[SqlServer, PostgresqlTarget]]:
         with PostgresqlServer() as server:
+            yield server, cls(server.url)
+
+    def drop(self) -> None:
+        self.run(f"DROP TABLE IF EXISTS {self.quoted}")
+
+
+class MysqlTarget(Target):
+    kind = "mysql"
+    refused: ClassVar = {"price": Decimal("1e40")}
+    values: ClassVar = COMMON | {
+        "yes": (True, 1),
+        "no": (False, 0),
+        "moment": (COMMON["moment"][0], COMMON["moment"][1].replace(tzinfo=None)),
+        "zoneless": (COMMON["zoneless"][0], COMMON["zoneless"][0]),
+        "number": (NUMBER, str(NUMBER)),
+        "span": (COMMON["span"][0], "P3DT0.000007S"),
+        "clock": (COMMON["clock"][0], timedelta(days=1) - timedelta(microseconds=1)),
+    }
+    most = 150
+
+    def __init__(self, database: str = "") -> None:
+        super().__init__()
+        if not database:
+            databases.mysql()
+        self.database = database or databases.MYSQL
+        self.parts = urlsplit(self.database)
+        self.host, self.port = self.parts.hostname or "127.0.0.1", self.parts.port or 3306
+
+    def url(self, *, port: int | None = None, **options: str) -> str:
+        place = self.parts.netloc if port is None else f"{self.parts.username}@127.0.0.1:{port}"
+        return f"mysql://{place}{self.parts.path}?{urlencode({'table': self.table, **options})}"
+
+    @property
+    def quoted(self) -> str:
+        return "`" + self.table.replace("`", "``") + "`"
+
+    def wrong_urls(self) -> Mapping[str, str]:
+        place = f"{self.host}:{self.port}"
+        return {
+            f"mysql://root:s3cret@{place}/test": "check the user and the password",
+            f"mysql://nobody_such:s3cret@{place}/test": "check the user and the password",
+            self.url().replace("/test?", "/no_such_database?"): "CREATE DATABASE",
+            f"mysql://root:s3cret@{place}": "names no database",
+            f"mysql://root:s3cret@{self.host}:port/test": "host:3306",
+            f"{self.url()}&fancy=1": "there is no option 'fancy'",
+            f"{self.url()}&timeout=soon": "timeout",
+            f"{self.url()}&ssl=perhaps": "ssl must be true or false",
+            f"{self.url()}&ssl_ca=/no/such/file": "/no/such/file",
+            f"{self.url()}&ssl=true": "does not speak TLS",
+        }
+
+    def _connect(self) -> Any:
+        return closing(
+            pymysql.connect(
+                **options_from(self.database), autocommit=True, cursorclass=pymysql.cursors.DictCursor
+            )
+        )
+
+    def rows(self) -> list[Row]:
+        with self._connect() as connection, connection.cursor() as cursor:
+            if self.table not in self.names():
+                return []
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(f"SELECT * FROM {self.quoted} ORDER BY _key")
+            rows = cursor.fetchall()
+        jsons = {"list", "dict", "tags", "_more"}
+        return [
+            row | {"_key": row["_key"].decode()} | {name: loaded(row[name]) for name in jsons & row.keys()}
+            for row in rows
+        ]
+
+    def names(self) -> Sequence[str]:
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT TABLE_NAME AS name FROM information_schema.TABLES")
+            return [row["name"] for row in cursor.fetchall()]
+
+    def run(self, statement: str) -> None:
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    @classmethod
+    @contextmanager
+    def on_its_own_server(cls) -> Iterator[tuple[SqlServer, MysqlTarget]]:
+        with MariadbServer() as server:
             yield server, cls(server.url)
 
     def drop(self) -> None:

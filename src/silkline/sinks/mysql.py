@@ -1,0 +1,257 @@
+"""A MySQL or MariaDB table: one row per item, one column per field."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiomysql
+import pymysql
+
+from silkline.errors import RowsRefused, SinkAwayError, SinkError
+from silkline.outcome import MASK, Item
+from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
+from silkline.sinks.keyed import OwnSink
+from silkline.sinks.mysql_connection import Server, meaning_of
+from silkline.sinks.mysql_values import JSONS, NAMING, TYPES, column_of, literals, quoted
+from silkline.sinks.opened import opening
+from silkline.sinks.rows import Rows
+from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
+
+AT_MOST = 1024 * 1024
+"""Bytes of a statement with more than one row; less where the server's max_allowed_packet says so."""
+TRIMMED_AT_ONCE = 200
+"""Pages."""
+ATTEMPTS = 20
+DUPLICATE_COLUMN = 1060
+
+COLUMNS = """
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, COLUMN_DEFAULT, EXTRA FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = COALESCE(%s, DATABASE()) AND TABLE_NAME = %s AND EXTRA NOT LIKE '%%INVISIBLE%%'
+ORDER BY ORDINAL_POSITION
+"""
+UNIQUE = """
+SELECT INDEX_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = COALESCE(%s, DATABASE()) AND TABLE_NAME = %s AND NON_UNIQUE = 0
+GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(COLUMN_NAME = '_key' AND SUB_PART IS NULL)
+"""
+
+
+class MysqlSink(OwnSink):
+    """Items as rows of a table, made and widened as they need it; see OwnSink and `protocols.KeyedSink`.
+
+    A batch is inserted, or put in place of the rows with the same `_key`, in one transaction. It begins with
+    a look at the columns, which keeps other workers from adding some until it ends, so that what is
+    replaced is replaced in every column.
+    """
+
+    def __init__(self, output: str, *, create: bool = True) -> None:
+        """output: mysql://user:password@host:3306/database?table=items. Raises ConfigError."""
+        self._server = Server.of(output, create=create)
+        super().__init__(self._server.name, self._server.batch)
+        self._create = create
+        schema, dot, self._name = self._server.table.rpartition(".")
+        self._schema = schema if dot else None
+        self._table = f"{quoted(schema)}.{quoted(self._name)}" if dot else quoted(self._name)
+        self._connection: aiomysql.Connection | None = None
+        self._most = AT_MOST
+        self._known: Table | None = None
+        self._clashing: set[str] = set()
+
+    def encode(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return prepared(fields)
+
+    async def open(self) -> None:
+        with opening():
+            async with self._asked() as connection:
+                await self._find(connection)
+
+    async def write(self, items: Sequence[Item]) -> None:
+        if not items:
+            return
+        rows = await Rows.of(items, self.row)
+        async with self._asked() as connection:
+            for _ in range(ATTEMPTS):
+                table = self._known or await self._find(connection)
+                places = places_for(rows, table, self._may_widen)
+                if not places.fit:
+                    await self._alter(connection, table, places)
+                    continue
+                values = []
+                for part in await records_of(rows, table, places):
+                    values.append(literals(part))
+                    await asyncio.sleep(0)
+                if await self._insert(connection, table, places, values):
+                    return
+        raise SinkAwayError(f"{self.name}: its columns keep changing")
+
+    async def trim(self, pages: Mapping[int, int]) -> None:
+        left = list(pages.items())
+        async with self._asked() as connection:
+            for start in range(0, len(left), TRIMMED_AT_ONCE):
+                rules = " OR ".join(
+                    f"({KEY} > '{page & MASK:016x}-' AND {KEY} < '{page & MASK:016x}.'"
+                    f" AND {INDEX} >= {first:d})"
+                    for page, first in left[start : start + TRIMMED_AT_ONCE]
+                )
+                await connection.query(f"DELETE FROM {self._table} WHERE {rules}")
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    async def _insert(
+        self, connection: aiomysql.Connection, table: Table, places: Places, slices: Sequence[Sequence[bytes]]
+    ) -> bool:
+        """Returns False where the table has changed meanwhile; then nothing was written."""
+        await connection.query("START TRANSACTION")
+        async with connection.cursor() as cursor:
+            # Until the commit this look keeps everybody from changing the table (a metadata lock).
+            await cursor.execute(f"SELECT * FROM {self._table} LIMIT 0")
+            if [column[0] for column in cursor.description] != list(table.columns):
+                await connection.query("ROLLBACK")
+                self._known = None
+                return False
+        for statement in self._statements(table, places, slices):
+            await connection.query(statement)
+        await connection.query("COMMIT")
+        return True
+
+    def _statements(self, table: Table, places: Places, slices: Sequence[Sequence[bytes]]) -> Sequence[bytes]:
+        """Of about a megabyte each, and none that the server would not take."""
+        listed = ", ".join(quoted(name) for name in names_of(places))
+        anew = [
+            # Another unique index has found the row: that one is not to be replaced, and this is an error.
+            f"{FINGERPRINT} = IF({KEY} = VALUES({KEY}), VALUES({FINGERPRINT}), NULL)",
+            *(
+                f"{quoted(name)} = VALUES({quoted(name)})"
+                for name in replaced(table, places)
+                if name != FINGERPRINT
+            ),
+        ]
+        head = f"INSERT INTO {self._table} ({listed}) VALUES ".encode()
+        tail = f" ON DUPLICATE KEY UPDATE {', '.join(anew)}".encode()
+        room = self._most - len(head) - len(tail)
+        statements: list[bytes] = []
+        rows: list[bytes] = []
+        size = 0
+        for row in (row for part in slices for row in part):
+            if rows and size + len(row) > room:
+                statements.append(head + b",".join(rows) + tail)
+                rows, size = [], 0
+            rows.append(row)
+            size += len(row) + 1
+        statements.append(head + b",".join(rows) + tail)
+        return statements
+
+    async def _find(self, connection: aiomysql.Connection) -> Table:
+        """The table, made if there is none and that is allowed. Raises SinkError where it is not usable."""
+        table = await self._read(connection)
+        if not table.columns:
+            made = (
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({KEY} varbinary(768) NOT NULL PRIMARY KEY, "
+                f"{FINGERPRINT} bigint NOT NULL, {INDEX} int) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+            )
+            if not self._create:
+                raise SinkError(f"{self.name}: there is no such table; make it: {made}")
+            await connection.query(made)
+            table = await self._read(connection)
+        missing = table.missing_keys()
+        if missing or not await self._fetch(connection, UNIQUE):
+            columns = {KEY: "varbinary(768) UNIQUE", FINGERPRINT: "bigint NOT NULL", INDEX: "int"}
+            added = ", ".join(f"ADD {name} {columns[name]}" for name in missing) or f"ADD UNIQUE ({KEY})"
+            raise SinkError(
+                f"{self.name}: the table is not one of silkline's; choose another by ?table=, or prepare "
+                f"this one: ALTER TABLE {self._table} {added}"
+            )
+        self._known = table
+        return table
+
+    async def _read(self, connection: aiomysql.Connection) -> Table:
+        found = await self._fetch(connection, COLUMNS)
+        # MariaDB's JSON is text that is checked.
+        jsons = set()
+        if "MariaDB" in connection.get_server_info():
+            jsons = {name for (name,) in await self._fetch(connection, JSONS)}
+        columns = {row[0]: column_of(*row, json=row[0] in jsons) for row in found}
+        return Table(columns, NAMING.without(self._clashing))
+
+    async def _fetch(self, connection: aiomysql.Connection, query: str) -> Sequence[tuple[Any, ...]]:
+        async with connection.cursor() as cursor:
+            await cursor.execute(query, (self._schema, self._name))
+            rows: Sequence[tuple[Any, ...]] = await cursor.fetchall()
+            return rows
+
+    async def _alter(self, connection: aiomysql.Connection, table: Table, places: Places) -> None:
+        """Add the columns that are missing, and widen those that are too narrow."""
+        changes = [f"ADD COLUMN {quoted(name)} {TYPES[kind]}" for name, kind in places.added.items()]
+        if changes and not self._create:
+            name = next(iter(places.added))
+            statement = f"ALTER TABLE {self._table} {', '.join(changes)}"
+            raise SinkError(f"{self.name}: the table has no column {name!r}; add it: {statement}")
+        changes += [f"MODIFY COLUMN {quoted(name)} {TYPES[kind]}" for name, kind in places.widened.items()]
+        self._known = None
+        try:
+            await connection.query(f"ALTER TABLE {self._table} {', '.join(changes)}")
+        except pymysql.MySQLError as error:
+            if error.args[0] != DUPLICATE_COLUMN:
+                raise
+            await self._add_singly(connection, table, places)
+
+    async def _add_singly(self, connection: aiomysql.Connection, table: Table, places: Places) -> None:
+        """Another worker has added some of the columns; or the server holds a name for another one's."""
+        before = await self._read(connection)
+        if before.columns.keys() != table.columns.keys():
+            return
+        for name, kind in places.added.items():
+            try:
+                await connection.query(f"ALTER TABLE {self._table} ADD COLUMN {quoted(name)} {TYPES[kind]}")
+            except pymysql.MySQLError as error:
+                if error.args[0] != DUPLICATE_COLUMN:
+                    raise
+                if name not in (await self._read(connection)).columns:
+                    self._clashing.add(name)
+
+    def _may_widen(self, column: Column, kinds: set[Kind]) -> bool:
+        """Only what loses nothing: not every double is a decimal number here."""
+        return self._create and column.kind is Kind.INT and column.declared.startswith("bigint")
+
+    @asynccontextmanager
+    async def _asked(self) -> AsyncIterator[aiomysql.Connection]:
+        """A connection, and errors as what they mean. A failed transaction is rolled back, or hung up on."""
+        try:
+            if self._connection is None or self._connection.closed:
+                self._known = None
+                self._connection, packet = await self._server.connected()
+                self._most = min(AT_MOST, packet - 1024)
+            async with asyncio.timeout(self._server.seconds):
+                yield self._connection
+        except (pymysql.MySQLError, OSError, RowsRefused) as error:
+            meaning = meaning_of(self.name, error)
+            if not isinstance(meaning, RowsRefused) or not await self._rolled_back():
+                await self._hang_up()
+            if meaning is error:
+                raise
+            raise meaning from error
+        except BaseException:
+            await self._hang_up()
+            raise
+
+    async def _rolled_back(self) -> bool:
+        """Whether the connection can be used again."""
+        self._known = None
+        if self._connection is None or self._connection.closed:
+            return False
+        try:
+            async with asyncio.timeout(self._server.seconds):
+                await self._connection.query("ROLLBACK")
+        except (pymysql.MySQLError, OSError):
+            return False
+        return True
+
+    async def _hang_up(self) -> None:
+        self._known = None
+        await self.close()
