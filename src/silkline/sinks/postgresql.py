@@ -189,6 +189,10 @@ class PostgresqlSink(OwnSink):
             )
         except (TypeError, ValueError, OverflowError) as error:  # a column of the user's own, mostly
             raise RowsRefused(_line(error)) from error
+        except asyncpg.InternalClientError as error:
+            if "encoder" in str(error):
+                raise SinkError(f"{self.name}: {error}; choose another type for the column") from error
+            raise
         listed = ", ".join(quoted(name) for name in names)
         anew = ", ".join(f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in replaced(table, places))
         await connection.execute(
@@ -338,6 +342,7 @@ class PostgresqlSink(OwnSink):
             return SinkError(f"{self.name}: {line}")
         if state.startswith(REFUSED):
             return RowsRefused(line)
+        # Without a state it is the driver's own: the connection is closed, or about to be.
         if isinstance(error, OSError) or state.startswith(AWAY) or not state:
             return SinkAwayError(f"{self.name} is away: {line}")
         return SinkError(f"{self.name}: {line}{_advice(state)}")
@@ -358,7 +363,7 @@ def _is_setting(error: Exception) -> bool:
     """Whether what the URL says cannot be used: an option, or the server's certificate with it."""
     if isinstance(error, ssl.SSLError):
         return isinstance(error, ssl.SSLCertVerificationError)
-    return isinstance(error, (asyncpg.ClientConfigurationError, asyncpg.InternalClientError, ValueError))
+    return isinstance(error, (asyncpg.ClientConfigurationError, ValueError))
 
 
 def _line(error: Exception) -> str:

@@ -1,0 +1,190 @@
+"""What is PostgreSQL's own: types and schemas of the user's, views, and errors by their states."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
+from silkline.protocols import KeyedSink
+from tests.seeds.databases import POSTGRESQL, postgresql
+from tests.sinks.contract.sql import PostgresqlTarget
+from tests.sinks.contract.target import item, own
+
+
+@pytest.fixture
+def target() -> Iterator[PostgresqlTarget]:
+    made = PostgresqlTarget()
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+async def sink(target: PostgresqlTarget) -> AsyncIterator[KeyedSink]:
+    made = target.sink(timeout="5")
+    await made.open()
+    yield made
+    await made.close()
+
+
+def prepared(target: PostgresqlTarget, columns: str) -> None:
+    keys = "_key text PRIMARY KEY, _fingerprint bigint, _index integer"
+    target.run(f"CREATE TABLE {target.quoted} ({keys}, {columns})")
+
+
+async def test_types_of_the_users_own_count(target: PostgresqlTarget) -> None:
+    target.run("DROP DOMAIN IF EXISTS silkline_domain")
+    target.run("CREATE DOMAIN silkline_domain AS integer CHECK (VALUE > 0)")
+    prepared(
+        target,
+        "small smallint, code varchar(3), exact numeric(6,2), tags text[], plain timestamp, net inet, "
+        "j json, stock silkline_domain, id serial, note text DEFAULT 'mine', "
+        "double integer GENERATED ALWAYS AS (small * 2) STORED",
+    )
+    sink = target.sink()
+    try:
+        await sink.open()
+        fields = {
+            "small": 7,
+            "code": "abc",
+            "exact": Decimal("1.50"),
+            "tags": ["a", "b"],
+            "net": "10.0.0.1",
+            "j": {"a": [1]},
+            "stock": 3,
+        }
+        await sink.write([item(sink, fields)])
+        for wrong in ({"small": 70_000}, {"code": "abcd"}, {"stock": -1}, {"net": "x"}, {"tags": [1]}):
+            with pytest.raises(RowsRefused) as caught:
+                await sink.write([item(sink, {"small": 1}, page=2), item(sink, wrong, page=3)])
+            assert "\n" not in str(caught.value)
+        target.run(f"UPDATE {target.quoted} SET note = 'changed'")
+        await sink.write([item(sink, {"small": 8})])
+        [row] = target.rows()
+        assert own(row) == {"small": 8, "id": 1, "note": "changed", "double": 16}
+    finally:
+        await sink.close()
+        target.drop()
+        target.run("DROP DOMAIN silkline_domain")
+
+
+async def test_a_table_in_another_schema(target: PostgresqlTarget) -> None:
+    target.run("CREATE SCHEMA silkline_schema")
+    sink = target.sink_for(target.url(table="silkline_schema.odd name"))
+    try:
+        await sink.open()
+        await sink.write([item(sink, {"n": 1}, page=5)])
+        await sink.write([item(sink, {"n": 2}, page=5), item(sink, {"n": 3}, page=6)])
+        await sink.trim({6: 0})
+        with psycopg.connect(POSTGRESQL) as connection:
+            assert connection.execute('SELECT n FROM silkline_schema."odd name"').fetchall() == [(2,)]
+    finally:
+        await sink.close()
+        target.run("DROP SCHEMA silkline_schema CASCADE")
+
+
+async def test_a_view_that_forbids_to_widen_costs_the_row_alone(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    await sink.write([item(sink, {"n": 1}, page=1)])
+    target.run(f"CREATE VIEW silkline_view AS SELECT n FROM {target.quoted}")
+    try:
+        with pytest.raises(RowsRefused, match=r"^n: decimal numbers do not fit .* used by a view"):
+            await sink.write([item(sink, {"n": 1.5}, page=2)])
+        await sink.write([item(sink, {"n": 2, "new": "x"}, page=2)])
+    finally:
+        target.run("DROP VIEW silkline_view")
+    assert [own(row) for row in target.rows()] == [{"n": 1}, {"n": 2, "new": "x"}]
+
+
+async def test_doubles_lose_no_digit_when_their_column_is_widened(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    await sink.write([item(sink, {"n": 0.1 + 0.2}, page=1)])
+    await sink.write([item(sink, {"n": Decimal("0.1234567890123456789")}, page=2)])
+    assert [str(row["n"]) for row in target.rows()] == ["0.30000000000000004", "0.1234567890123456789"]
+
+
+async def test_a_foreign_table_is_refused_with_what_would_prepare_it(target: PostgresqlTarget) -> None:
+    target.run(f"CREATE TABLE {target.quoted} (sku text)")
+    sink = target.sink()
+    try:
+        with pytest.raises(ConfigError, match="not one of silkline's") as caught:
+            await sink.open()
+        target.run(str(caught.value).partition("prepare this one: ")[2])
+        await sink.open()
+        await sink.write([item(sink, {"sku": "a"})])
+    finally:
+        await sink.close()
+    assert [own(row) for row in target.rows()] == [{"sku": "a"}]
+
+
+async def test_a_backend_that_is_ended_between_two_batches_is_away_or_replaced(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    for page in range(20):
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'silkline'"
+        target.run(f"{ended} AND query LIKE '%{target.table}%'")
+        for _ in range(page % 4):
+            await asyncio.sleep(0)
+        while True:
+            with suppress(SinkAwayError):
+                await sink.write([item(sink, {"n": page}, page=page)])
+                break
+    assert [row["n"] for row in target.rows()] == list(range(20))
+
+
+ERRORS: list[tuple[str, Any]] = [
+    ("57P01", SinkAwayError),
+    ("53100", SinkAwayError),
+    ("53300", SinkAwayError),
+    ("25006", SinkAwayError),
+    ("40P01", SinkAwayError),
+    ("08006", SinkAwayError),
+    ("22001", RowsRefused),
+    ("23514", RowsRefused),
+    ("54000", RowsRefused),
+    ("P0001", RowsRefused),
+    ("42501", SinkError),
+    ("42P01", SinkError),
+]
+
+
+@pytest.mark.parametrize(("state", "meaning"), ERRORS)
+async def test_errors_mean_what_their_state_says(
+    target: PostgresqlTarget, sink: KeyedSink, state: str, meaning: type[SinkError]
+) -> None:
+    await sink.write([item(sink, {"n": 1})])
+    raising = f"BEGIN RAISE EXCEPTION 'so it is' USING ERRCODE = '{state}'; END"
+    target.run(f"CREATE FUNCTION {target.table}_f() RETURNS trigger LANGUAGE plpgsql AS $${raising}$$")
+    target.run(
+        f"CREATE TRIGGER t BEFORE INSERT ON {target.quoted} FOR EACH ROW EXECUTE FUNCTION {target.table}_f()"
+    )
+    try:
+        with pytest.raises(SinkError, match="so it is") as caught:
+            await sink.write([item(sink, {"n": 2})])
+        assert type(caught.value) is meaning
+    finally:
+        target.run(f"DROP FUNCTION {target.table}_f CASCADE")
+    await sink.write([item(sink, {"n": 3})])
+    assert [own(row) for row in target.rows()] == [{"n": 3}]
+
+
+async def test_a_user_who_may_not_is_told_so() -> None:
+    postgresql()
+    target = PostgresqlTarget()
+    target.run("DROP ROLE IF EXISTS silkline_nobody")
+    target.run("CREATE ROLE silkline_nobody LOGIN")
+    sink = target.sink_for(target.url().replace("postgres@", "silkline_nobody@"))
+    try:
+        with pytest.raises(ConfigError, match=r"permission denied .*; grant it, or use another user"):
+            await sink.open()
+    finally:
+        await sink.close()
+        target.run("DROP ROLE silkline_nobody")
