@@ -224,7 +224,7 @@ def test_the_database_is_read_as_shown(capsys: pytest.CaptureFixture[str]) -> No
 def test_numbers_in_the_text_are_the_programs() -> None:
     text = text_of(OUTPUTS)
     assert csv_sink.MAX_COLUMNS == sqlite_sink.MAX_COLUMNS == schema.MAX_COLUMNS
-    assert f"{parquetfile.GROUP_ROWS:,} rows or about {parquetfile.GROUP_BYTES >> 20} MB" in text
+    assert f"about {parquetfile.GROUP_ROWS:,} rows or {parquetfile.GROUP_BYTES >> 20} MB" in text
     assert f"Beyond {csv_sink.MAX_COLUMNS:,} columns" in text
     assert f"names of over {sqlite_sink.MAX_NAME} characters" in text
     assert f"the last {TAIL} bytes" in text

@@ -20,14 +20,18 @@ from tests.site import Site
 @pytest.fixture
 def shared(inside: Call, shop: Site, tmp_path: Path) -> list[str]:
     """Options that name a job on a server; two workers have written parts of its output things.jsonl."""
-    named = ["--job", f"export-{zlib.crc32(bytes(tmp_path)):x}", "--frontier", servers.valkey_url()]
-    crawl = ["--follow", ".product a", "--follow", "a.next", "-o", "things.jsonl", *named]
+    return shared_with(".jsonl", inside, shop, tmp_path)
+
+
+def shared_with(ending: str, inside: Call, shop: Site, folder: Path) -> list[str]:
+    named = ["--job", f"export-{zlib.crc32(bytes(folder)):x}", "--frontier", servers.valkey_url()]
+    crawl = ["--follow", ".product a", "--follow", "a.next", "-o", f"things{ending}", *named]
     for pages in ("1", "100"):
         done = inside("crawl", f"{shop.url}/", *crawl, "--max-pages", pages)
         assert done.returncode == 0, done.stderr
-    assert "2 part files things.*.jsonl" in done.stderr
-    assert f"silkline export --job {named[1]} --frontier {named[3]} -o things.jsonl" in done.stderr
-    assert len(parts(tmp_path)) == 2
+    assert f"2 part files things.*{ending}" in done.stderr
+    assert f"silkline export --job {named[1]} --frontier {named[3]} -o things{ending}" in done.stderr
+    assert len(parts(folder)) == 2
     return named
 
 
@@ -64,6 +68,21 @@ def test_the_parts_of_a_shared_job_are_joined(
     }
     with (tmp_path / "all.csv").open(newline="") as file:
         assert sorted(row["title"] for row in csv.DictReader(file)) == TITLES
+
+
+@pytest.mark.parametrize("ending", [".jsonl.gz", ".parquet"])
+def test_parts_of_other_formats_are_joined_and_removed_with_the_job(
+    inside: Call, shop: Site, tmp_path: Path, ending: str
+) -> None:
+    shared = shared_with(ending, inside, shop, tmp_path)
+    done = inside("export", *shared, "-o", "all.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert titles(tmp_path / "all.jsonl") == TITLES
+    done = inside("export", *shared, "-o", f"things{ending}")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = inside("crawl", f"{shop.url}/", "-o", f"things{ending}", "--fresh", *shared)
+    assert done.returncode == 0, done.stderr
+    assert len(parts(tmp_path)) == 2, "the joined file, and the part of the new start"
 
 
 def test_a_part_of_another_machine_is_named_and_its_copy_is_taken(

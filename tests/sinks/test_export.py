@@ -179,7 +179,7 @@ def test_memory_does_not_grow_with_the_files(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporting, "BATCH_BYTES", 200_000)
-    monkeypatch.setattr(spool, "BATCH_BYTES", 200_000)
+    monkeypatch.setattr(spool, "BATCH", 200_000)
     path = tmp_path / "p1.jsonl"
     source = committed(str(path), written(path, [{"n": n, "text": 4_000 * "x"} for n in range(2_000)]), 2_000)
     exported(tmp_path, [source], f"first{ending}")  # what is imported and compiled by the first one

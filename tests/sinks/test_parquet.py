@@ -153,7 +153,7 @@ def test_row_groups_bound_the_memory_and_small_ones_are_joined(
 ) -> None:
     monkeypatch.setattr(parquetfile, "GROUP_ROWS", 10)
     path = tmp_path / "items.parquet"
-    monkeypatch.setattr("silkline.sinks.spool.BATCH", 5)
+    monkeypatch.setattr("silkline.sinks.spool.BATCH", 30)
     finished(path, *([{"n": n}] for n in range(32)), each=True)
     file = pq.ParquetFile(path)
     assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [10, 10, 10, 2]

@@ -207,7 +207,7 @@ class CommittedParquet:
                 if spool is None:
                     raise missing(beside)
                 check(spool, mark, beside)
-                yield from self._spooled(lines_until(spool, mark.at, beside))
+                yield from self._spooled(spool)
 
     def _read(self, file: BinaryIO) -> Iterator[Row]:
         from silkline.sinks.parquetfile import ParquetReader, damage_is
@@ -216,12 +216,12 @@ class CommittedParquet:
             for record in ParquetReader(file).records():
                 yield Row(record, text_in(record), typed=True)
 
-    def _spooled(self, lines: Iterator[bytes]) -> Iterator[Row]:
+    def _spooled(self, spool: BinaryIO) -> Iterator[Row]:
         try:
-            for batch in batches(lines):
+            for batch in batches(spool, self._mark.at):
                 for record in batch:
                     yield Row(record, text_in(record), typed=True)
-        except (msgspec.MsgspecError, ValueError, ArithmeticError) as error:
+        except msgspec.MsgspecError as error:
             raise changed(spool_of(self.path)) from error
 
 

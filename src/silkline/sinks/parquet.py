@@ -31,7 +31,6 @@ from silkline.sinks.outputfile import (
     temporary,
     told,
 )
-from silkline.sinks.reading import lines_until
 from silkline.sinks.schema import Column, Schema
 from silkline.sinks.spool import batches, line_of, spool_of
 
@@ -209,7 +208,7 @@ class ParquetSink:
     def _spooled(self, mark: ParquetMark) -> Iterator[list[dict[str, Any]]]:
         if mark.at:
             with open(self._spool.path, "rb") as file:
-                yield from batches(lines_until(file, mark.at, self._spool.shown))
+                yield from batches(file, mark.at)
 
 
 def _taken_over(file: BinaryIO, mark: ParquetMark) -> ParquetMark:

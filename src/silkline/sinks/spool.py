@@ -6,18 +6,18 @@ those fields' kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from silkline.sinks.record import json_of
 from silkline.sinks.schema import Kind, Record
 
-BATCH = 5_000
-BATCH_BYTES = 4_194_304
+BATCH = 2_097_152
+"""Bytes of a spool that are taken apart at once."""
 
 TYPED: Mapping[type, Kind] = {date: Kind.DAY, datetime: Kind.CLOCK, Decimal: Kind.DECIMAL}
 READ: Mapping[str, Callable[[str], Any]] = {
@@ -34,9 +34,11 @@ def spool_of(path: str) -> str:
 
 def line_of(item: Mapping[str, Any]) -> bytes:
     """Raises ItemError."""
-    kinds = {name: kind.value for name, value in item.items() if (kind := _kind(value)) is not None}
     record = json_of(item)
-    return b"[%b,%b]\n" % (record, json_of(kinds)) if kinds else record + b"\n"
+    if TYPED.keys().isdisjoint(map(type, item.values())):
+        return record + b"\n"
+    kinds = {name: kind.value for name, value in item.items() if (kind := _kind(value)) is not None}
+    return b"[%b,%b]\n" % (record, json_of(kinds))
 
 
 def _kind(value: object) -> Kind | None:
@@ -45,30 +47,34 @@ def _kind(value: object) -> Kind | None:
     return TYPED.get(type(value))
 
 
-def batches(lines: Iterable[bytes]) -> Iterator[list[Record]]:
-    """The items of a spool. Raises msgspec.MsgspecError where a line is none of one."""
-    batch: list[Record] = []
-    size = 0
-    for line in lines:
-        batch.append(_record(line))
-        size += len(line)
-        if len(batch) >= BATCH or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def batches(file: BinaryIO, end: int) -> Iterator[list[Record]]:
+    """The items in the first `end` bytes of a spool. Raises msgspec.MsgspecError where those are none."""
+    left, rest = end, b""
+    while left:
+        data = file.read(min(left, BATCH))
+        left -= len(data)
+        whole, newline, rest = (rest + data).rpartition(b"\n")
+        if not data or (rest and not left):
+            raise msgspec.DecodeError("the last line has no end")
+        if newline:
+            yield _records(whole)
 
 
-def _record(line: bytes) -> Record:
-    if line[:1] != b"[":
-        return _plain(line)
-    record, kinds = _typed(line)
+def _records(lines: bytes) -> list[Record]:
+    found = _decode(lines)
+    if set(map(type, found)) <= {dict}:
+        return found
+    return [record if type(record) is dict else _typed(record) for record in found]
+
+
+def _typed(line: object) -> Record:
+    record, kinds = msgspec.convert(line, tuple[Record, dict[str, str]])
     for name, kind in kinds.items():
-        record[name] = READ[kind](record[name])
+        try:
+            record[name] = READ[kind](record[name])
+        except (LookupError, ValueError, ArithmeticError, TypeError) as error:
+            raise msgspec.ValidationError(f"field {name!r} is no {kind}") from error
     return record
 
 
-_plain: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
-_typed: Callable[[bytes], tuple[Record, dict[str, str]]] = msgspec.json.Decoder(
-    tuple[Record, dict[str, str]]
-).decode
+_decode: Callable[[bytes], list[Any]] = msgspec.json.Decoder().decode_lines
