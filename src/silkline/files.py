@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -23,6 +24,20 @@ def split_ending(path: str) -> tuple[str, str]:
         stem, format = os.path.splitext(stem)
         ending = format + ending
     return stem, ending
+
+
+def is_address(output: str) -> bool:
+    """Whether an output is a URL, not the path of a file."""
+    return re.match(r"[a-z][a-z0-9+.-]*://", output, re.I) is not None
+
+
+def shown_output(output: str) -> str:
+    """An output as it may be shown: a URL without user, password and options."""
+    if not is_address(output):
+        return output
+    scheme, _, rest = output.partition("://")
+    # A password may hold a slash that should have been escaped: the last @ ends it.
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 def is_archive(output: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from silkline.errors import ConfigError
+from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
-from silkline.sinks.address import address_of, files_in, is_address, shown_output
+from silkline.sinks.address import address_of, files_in
 from silkline.sinks.choose import keyed_sinks_for
 
 

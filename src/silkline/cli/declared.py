@@ -13,12 +13,13 @@ import msgspec
 from silkline.crawler import Crawler
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import BadUrlError, ConfigError, SelectorError
+from silkline.files import shown_output
 from silkline.parse.fields import Field, extract, parse_fields
 from silkline.parse.page import Page
 from silkline.parse.selector import compile_css, compile_selector
 from silkline.politeness.scope import MEDIA, site_of
 from silkline.request import Follow
-from silkline.resolve import DEFAULT, Resolved, redacted
+from silkline.resolve import DEFAULT, Resolved
 from silkline.url import check
 
 DEFINITION_LIMIT = 300
@@ -85,7 +86,7 @@ def definition_of(declaration: Declaration) -> str:
         ("--allow", declaration.allow),
         ("--deny", declaration.deny),
         ("--path", declaration.paths),
-        ("--output", map(redacted, declaration.outputs)),
+        ("--output", map(shown_output, declaration.outputs)),
     ]
     words += [word for option, values in options for value in values for word in (option, value)]
     text = shlex.join([*words, *["--follow-all"] * declaration.follow_all])

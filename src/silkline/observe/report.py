@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silkline.events import Seeded
-from silkline.files import split_ending
+from silkline.files import shown_output, split_ending
 from silkline.observe import figures
 from silkline.observe.fields import NO_PAST, Field, Past, fields_of
 from silkline.observe.snapshot import Snapshot
@@ -264,7 +264,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
 def _written(output: str, report: Report) -> str:
     parts = report.parts.get(output)
     if parts is None:
-        return redacted(output)
+        return shown_output(output)
     stem, ending = split_ending(output)
     return f"{figures.count(len(parts))} part file{'' if len(parts) == 1 else 's'} {stem}.*{ending}"
 

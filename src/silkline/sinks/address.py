@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from silkline.errors import ConfigError
+from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
 
 SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
@@ -39,23 +40,18 @@ class Address(msgspec.Struct, frozen=True):
         return f"{self.scheme}://{self.hosts}/{self.path}?table={self.table}"
 
 
-def is_address(output: str) -> bool:
-    """Whether an output is a URL, not the path of a file."""
-    return re.match(r"[a-z][a-z0-9+.-]*://", output, re.I) is not None
-
-
 def files_in(outputs: Iterable[str]) -> tuple[str, ...]:
     """Those outputs that are files."""
     return tuple(output for output in outputs if not is_address(output))
 
 
-def shown_output(output: str) -> str:
-    """An output as it may be shown: a URL without user, password and options."""
-    if not is_address(output):
-        return output
-    scheme, _, rest = output.partition("://")
-    # A password may hold a slash that should have been escaped: the last @ ends it.
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+OBJECTS = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "azure"})
+"""Schemes of buckets, which hold files."""
+
+
+def is_in_bucket(output: str) -> bool:
+    """Whether an output is objects in a bucket."""
+    return is_address(output) and output.partition("://")[0].lower() in OBJECTS
 
 
 def address_of(output: str, *, create: bool = True, usual: Batch | None = None) -> Address:
@@ -79,8 +75,8 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
         )
     batch = Batch(
         _whole(shown, "batch", options.pop("batch", ""), usual.count),
-        _size(shown, options.pop("batch_bytes", ""), usual.bytes),
-        _seconds(shown, options.pop("batch_seconds", ""), usual.seconds),
+        size_of(shown, "batch_bytes", options.pop("batch_bytes", ""), usual.bytes),
+        seconds_of(shown, "batch_seconds", options.pop("batch_seconds", ""), usual.seconds),
     )
     return Address(
         scheme=parts.scheme.lower(),
@@ -115,20 +111,20 @@ def _whole(shown: str, name: str, text: str, usual: int) -> int:
     return int(text)
 
 
-def _size(shown: str, text: str, usual: int) -> int:
+def size_of(shown: str, name: str, text: str, usual: int) -> int:
+    """The bytes that an option says. Raises ConfigError."""
     if not text:
         return usual
     match = re.fullmatch(r"(\d{1,9})([KMG]?)B?", text, re.I)
     if match is None or not int(match[1]):
-        raise ConfigError(f"output {shown!r}: batch_bytes={text!r} is no size; write batch_bytes=8MB")
+        raise ConfigError(f"output {shown!r}: {name}={text!r} is no size; write {name}=8MB")
     return int(match[1]) * SIZES[match[2].upper()]
 
 
-def _seconds(shown: str, text: str, usual: float) -> float:
+def seconds_of(shown: str, name: str, text: str, usual: float, most: int = 60) -> float:
+    """The seconds that an option says, at most so many. Raises ConfigError."""
     if not text:
         return usual
-    if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", text) or float(text) > 60:
-        raise ConfigError(
-            f"output {shown!r}: batch_seconds={text!r} is not 0 to 60 seconds; write batch_seconds=0.5"
-        )
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text) or float(text) > most:
+        raise ConfigError(f"output {shown!r}: {name}={text!r} is not 0 to {most} seconds; write {name}=0.5")
     return float(text)

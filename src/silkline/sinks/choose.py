@@ -7,12 +7,13 @@ import importlib.util
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from silkline.errors import ConfigError
-from silkline.files import is_archive, split_ending
+from silkline.files import is_address, is_archive, shown_output, split_ending
 from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
-from silkline.sinks.address import files_in, is_address, shown_output
+from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
 from silkline.sinks.csv import CsvSink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
@@ -21,6 +22,9 @@ from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.parquet import ParquetSink
 from silkline.sinks.spool import spool_of
 from silkline.sinks.sqlite import SqliteSink, holds_only_items
+
+if TYPE_CHECKING:
+    from silkline.sinks.objects import ObjectsSink
 
 Columns = Sequence[str] | None
 
@@ -105,12 +109,13 @@ def _parquet_sink(path: str, columns: Columns) -> ParquetSink:
 def sinks_for(
     paths: Iterable[str], *, columns: Columns = None, excel: bool = False, reserved: Iterable[str] = ()
 ) -> tuple[Output, ...]:
-    """The sinks for several files; outputs that are URLs are passed over.
+    """The sinks for several files; outputs that are databases are passed over.
 
     reserved: files that no output may be, such as the frontier's own.
 
     Raises ConfigError for an unknown ending, a reserved file, and a file that is named twice.
     """
+    paths = tuple(paths)
     used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
     sinks: list[Output] = []
     for path in files_in(paths):
@@ -119,7 +124,24 @@ def sinks_for(
         if wrong:
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
         used[os.path.realpath(path)] = "is named twice"
+    for output in filter(is_in_bucket, paths):
+        sinks.append(objects_sink(output, columns=columns, excel=excel))
+        if sinks[-1].name in {sink.name for sink in sinks[:-1]}:
+            raise ConfigError(f"output {sinks[-1].name!r} is named twice: choose another name")
     return tuple(sinks)
+
+
+def objects_sink(
+    output: str, worker: str = "", *, columns: Columns = None, excel: bool = False
+) -> ObjectsSink:
+    """The sink for objects in a bucket. worker: the one of several that writes it. Raises ConfigError."""
+    try:
+        from silkline.sinks.objects import ObjectsSink
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"output {shown_output(output)!r} needs the package {error.name}: pip install 'silkline[objects]'"
+        ) from error
+    return ObjectsSink(output, lambda path: sink_for(path, columns=columns, excel=excel), worker)
 
 
 def keyed_sinks_for(outputs: Iterable[str], *, create: bool = True) -> tuple[KeyedSink, ...]:
@@ -131,7 +153,7 @@ def keyed_sinks_for(outputs: Iterable[str], *, create: bool = True) -> tuple[Key
     """
     sinks: dict[str, KeyedSink] = {}
     for output in outputs:
-        if not is_address(output):
+        if not is_address(output) or is_in_bucket(output):
             continue
         sink = keyed_sink_for(output, create=create)
         if sink.name in sinks:
@@ -147,7 +169,7 @@ def keyed_sink_for(output: str, *, create: bool = True) -> KeyedSink:
     if found is None:
         raise ConfigError(
             f"output {shown_output(output)!r}: no output has the scheme {scheme}://; known are "
-            f"{', '.join(SCHEMES) or 'none'}"
+            f"{', '.join((*SCHEMES, *sorted(OBJECTS)))}"
         )
     module, name, extra = found
     try:
@@ -210,11 +232,19 @@ def discard_owned(paths: Iterable[str], owned: frozenset[str] | None) -> None:
 
     Raises ConfigError as `refuse_foreign` does; then nothing is removed.
     """
-    paths = files_in(paths)
+    outputs = tuple(paths)
+    paths = files_in(outputs)
     refuse_foreign(paths, owned)
     for path in paths:
         if _is_owned(path, owned):
             discard(path)
+    for output in filter(is_in_bucket, outputs):
+        sink = objects_sink(output)
+        if owned is None or sink.name in owned:
+            from silkline.sinks.objects import discard_objects
+
+            with starting():
+                discard_objects(output)
 
 
 def _is_owned(path: str, owned: frozenset[str] | None) -> bool:

@@ -19,8 +19,8 @@ from silkline.files import split_ending
 from silkline.outcome import Item
 from silkline.protocols import KeyedSink, Output, PageSink, Positions, Sink
 from silkline.response import Response
-from silkline.sinks.address import files_in
-from silkline.sinks.choose import Columns, discard, output_for, wants_types
+from silkline.sinks.address import files_in, is_in_bucket
+from silkline.sinks.choose import Columns, discard, objects_sink, output_for, wants_types
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
 
@@ -115,7 +115,11 @@ def part_sinks(
     outputs: Iterable[str], worker: str, *, columns: Columns = None, excel: bool = False
 ) -> tuple[Output, ...]:
     """The sinks of one worker. Raises ConfigError for an ending that no format has."""
-    return tuple(_part(output, worker, columns, excel) for output in files_in(outputs))
+    outputs = tuple(outputs)
+    parts = [_part(output, worker, columns, excel) for output in files_in(outputs)]
+    name = safe(worker)
+    parts += [objects_sink(o, name, columns=columns, excel=excel) for o in outputs if is_in_bucket(o)]
+    return tuple(parts)
 
 
 def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
@@ -132,7 +136,12 @@ def output_of(sink: Sink | KeyedSink) -> str:
 
 def part_path(output: str, worker: str) -> str:
     stem, ending = split_ending(output)
-    return f"{stem}.{re.sub(r'[^0-9A-Za-z_.-]', '_', worker)}{ending}"
+    return f"{stem}.{safe(worker)}{ending}"
+
+
+def safe(worker: str) -> str:
+    """A worker's id as a part of a name."""
+    return re.sub(r"[^0-9A-Za-z_.-]", "_", worker)
 
 
 def part_at(position: str) -> PartMark | None:
@@ -161,11 +170,19 @@ def discard_parts(positions: Positions, outputs: Iterable[str]) -> None:
 
     Raises ConfigError where one cannot be removed.
     """
-    names = {name_of(output) for output in outputs}
+    outputs = tuple(outputs)
+    names = {name_of(output) for output in files_in(outputs)}
     for path, position in positions.items():
         part = part_at(position)
         if part is not None and part.output in names:
             discard(path)
+    for output in filter(is_in_bucket, outputs):
+        from silkline.sinks.objects import discard_objects
+
+        own = objects_sink(output).name + "#"
+        for name in positions:
+            if name.startswith(own):
+                discard_objects(output, name.removeprefix(own))
 
 
 _part_at = msgspec.json.Decoder(PartMark).decode

@@ -1,0 +1,255 @@
+"""Objects in a bucket (S3, Google Cloud Storage, Azure): part files that are uploaded, and their manifest.
+
+Items go into a file of the job's own on this machine first, as exactly as into any other file. A file that is
+large or old enough is uploaded as a whole before the next one is begun, when all of it is committed: so an
+object that is uploaded again after a kill is the same one, and what the manifest names counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from silkline.errors import ConfigError, SinkAwayError, SinkError
+from silkline.files import split_ending
+from silkline.outcome import Item
+from silkline.protocols import Sink
+from silkline.sinks.address import address_of, seconds_of, size_of
+from silkline.sinks.bucket import Bucket
+from silkline.sinks.faultpoint import reach
+from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.outputfile import starting
+
+SPOOL = Path(".silkline", "objects")
+PART_BYTES = 64 * 1024 * 1024
+PART_SECONDS = 900.0
+PAUSE = 30.0
+"""Seconds between two tries to upload a part while the crawl goes on."""
+
+
+class ObjectsMark(msgspec.Struct, frozen=True):
+    """The committed position.
+
+    number: of the part that is being written. mark: how far its file counts, None where it is not begun.
+    items: that count in it. began: when it was, Unix seconds.
+    """
+
+    number: int = 1
+    mark: str | None = None
+    items: int = 0
+    began: float = 0.0
+
+
+class Part(msgspec.Struct, frozen=True):
+    """An object in the manifest."""
+
+    name: str
+    items: int
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The objects that hold each item once, in their order."""
+
+    parts: tuple[Part, ...] = ()
+    format: str = "silkline-parts"
+    version: int = 1
+
+
+class ObjectsSink:
+    """`s3://bucket/prefix/items.jsonl.gz`, `gs://…`, `az://container/…`: objects `items-000001.jsonl.gz` and
+    so on, and `items.manifest.json`.
+
+    options: part_bytes and part_seconds, when a part is large or old enough; the others are the store's.
+    worker: one of several that write parts of their own, with manifests of their own.
+    make: makes the sink for a file.
+    """
+
+    def __init__(
+        self, output: str, make: Callable[[str], Sink], worker: str = "", *, spool: Path | None = None
+    ) -> None:
+        """Raises ConfigError for a URL or an ending that cannot be one."""
+        address = address_of(output)
+        shown = f"{address.scheme}://{address.hosts}/{address.path}"
+        folder, _, last = address.path.rpartition("/")
+        self._stem, self._ending = split_ending(last)
+        if not address.hosts or not self._stem or not self._ending:
+            raise ConfigError(
+                f"output {shown!r}: name the bucket and the objects, as in s3://bucket/shop/items.jsonl.gz"
+            )
+        if worker:
+            self._stem += f"-{worker}"
+        options = dict(address.options)
+        self._part_bytes = size_of(shown, "part_bytes", options.pop("part_bytes", ""), PART_BYTES)
+        self._part_seconds = seconds_of(
+            shown, "part_seconds", options.pop("part_seconds", ""), PART_SECONDS, 86_400
+        )
+        self.name = f"{shown}#{worker}" if worker else shown
+        self.shown = shown
+        self._bucket = Bucket(f"{address.scheme}://{address.hosts}/{folder}", options, shown)
+        self._make = make
+        self._format = make(last)
+        self.typed = getattr(self._format, "typed", False)
+        tag = hashlib.blake2b(self.name.encode(), digest_size=6).hexdigest()
+        self._spool = (spool or SPOOL) / f"{self._stem}-{tag}"
+        self._part: tuple[int, Sink] | None = None
+        self._tried = -PAUSE
+
+    def open(self, position: str | None) -> None:
+        """Also finds out whether the bucket can be used at all."""
+        with starting():
+            found = self._bucket.names(self._stem)
+            taken = [name for name in found if self._is_own(name)]
+            if position is None and taken:
+                raise SinkError(
+                    f"{self.shown}: there is {taken[0]}, which this job did not write: choose another name"
+                )
+            mark = _mark_at(position)
+            self._remove(lambda number: number < mark.number)
+            if mark.mark is not None:
+                self._file(mark.number).open(mark.mark)
+
+    def encode(self, item: Mapping[str, Any]) -> Any:
+        return self._format.encode(item)
+
+    def write(self, items: Sequence[Item], position: str | None) -> str:
+        mark = _mark_at(position)
+        if not items:
+            return _position(mark)
+        if self._is_due(mark):
+            mark = self._rolled(mark)
+        file = self._file(mark.number)
+        if mark.mark is None:
+            self._begin(mark.number)
+            mark = msgspec.structs.replace(mark, began=time.time())
+            file.open(None)
+        own = [
+            Item(item.fingerprint, item.index, {file.name: item.data[self.name]}, item.key) for item in items
+        ]
+        mark = msgspec.structs.replace(mark, mark=file.write(own, mark.mark), items=mark.items + len(items))
+        return _position(mark)
+
+    def finish(self, position: str | None) -> str:
+        """Upload what is left, and the manifest. Raises SinkAwayError; then what was written stays here."""
+        mark = _mark_at(position)
+        reach("before-finish")
+        try:
+            if mark.items:
+                mark = self._uploaded(mark)
+            elif self._bucket.get(self._manifest) is None:
+                self._bucket.put(self._manifest, _encode(Manifest()))
+        except SinkAwayError as error:
+            raise SinkError(
+                f"{error}; the items are kept in {self._spool}, run the same command again"
+            ) from error
+        reach("after-upload")
+        return _position(mark)
+
+    def close(self) -> None:
+        if self._part is not None:
+            self._part[1].close()
+            self._part = None
+
+    def discard(self) -> None:
+        """Remove all that a job has written here, in the bucket and beside it."""
+        for name in self._bucket.names(self._stem):
+            if self._is_own(name):
+                self._bucket.delete(name)
+        for path in self._spool.glob("*"):
+            path.unlink()
+
+    @property
+    def _manifest(self) -> str:
+        return f"{self._stem}.manifest.json"
+
+    def _is_own(self, name: str) -> bool:
+        middle = name.removeprefix(self._stem).removesuffix(self._ending)
+        return name == self._manifest or (middle[:1] == "-" and middle[1:].isdecimal())
+
+    def _name(self, number: int) -> str:
+        return f"{self._stem}-{number:06d}{self._ending}"
+
+    def _path(self, number: int) -> Path:
+        return self._spool / self._name(number)
+
+    def _file(self, number: int) -> Sink:
+        if self._part is None or self._part[0] != number:
+            self.close()
+            self._part = number, self._make(str(self._path(number)))
+        return self._part[1]
+
+    def _begin(self, number: int) -> None:
+        """What has this number was written by a run whose commit never came. The one before it may have been
+        uploaded just now, which is not committed yet."""
+        self._spool.mkdir(parents=True, exist_ok=True)
+        self._remove(lambda found: found == number or found < number - 1)
+
+    def _remove(self, which: Callable[[int], bool]) -> None:
+        for path in self._spool.glob("*"):
+            with suppress(ValueError):
+                if which(int(split_ending(path.name)[0].rpartition("-")[2])):
+                    path.unlink()
+
+    def _is_due(self, mark: ObjectsMark) -> bool:
+        if not mark.items or time.monotonic() < self._tried + PAUSE:
+            return False
+        size = os.path.getsize(self._path(mark.number))
+        return size >= self._part_bytes or time.time() >= mark.began + self._part_seconds
+
+    def _rolled(self, mark: ObjectsMark) -> ObjectsMark:
+        """The next part, where this one could be uploaded; the same one where the bucket is away."""
+        try:
+            return self._uploaded(mark)
+        except SinkAwayError:
+            self._tried = time.monotonic()
+            return mark
+
+    def _uploaded(self, mark: ObjectsMark) -> ObjectsMark:
+        file, path, name = self._file(mark.number), self._path(mark.number), self._name(mark.number)
+        file.finish(mark.mark)
+        self._bucket.put(name, path)
+        reach("after-part")
+        listed = _manifest_at(self._bucket.get(self._manifest) or _encode(Manifest()))
+        parts = {part.name: part for part in listed.parts} | {
+            name: Part(name, mark.items, os.path.getsize(path))
+        }
+        self._bucket.put(self._manifest, _encode(Manifest(tuple(parts[each] for each in sorted(parts)))))
+        return ObjectsMark(mark.number + 1)
+
+
+def discard_objects(output: str, worker: str = "") -> None:
+    """Remove all that a job has written to an output. Raises SinkError.
+
+    In a process of its own: the client's threads would not come along into workers that are forked later.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as aside:
+        aside.submit(_discard, output, worker).result()
+
+
+def _discard(output: str, worker: str) -> None:
+    ObjectsSink(output, _no_file, worker).discard()
+
+
+def _no_file(path: str) -> Sink:
+    return JsonLinesSink(path)
+
+
+def _mark_at(position: str | None) -> ObjectsMark:
+    return ObjectsMark() if position is None else msgspec.json.decode(position, type=ObjectsMark)
+
+
+def _position(mark: ObjectsMark) -> str:
+    return _encode(mark).decode()
+
+
+_manifest_at = msgspec.json.Decoder(Manifest).decode
+_encode = msgspec.json.Encoder().encode
