@@ -189,7 +189,9 @@ def called(outputs: Iterable[str], sinks: Iterable[Output | KeyedSink] = ()) -> 
     Raises ConfigError."""
     names = {sink.name: sink.name for sink in sinks if not isinstance(sink, PageSink)}
     for output in outputs:
-        if not is_archive(output):
+        if is_in_bucket(output):
+            names[output] = objects_sink(output).name
+        elif not is_archive(output):
             names[output] = keyed_sink_for(output).name if is_address(output) else name_of(output)
     return names
 
