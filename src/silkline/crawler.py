@@ -55,8 +55,8 @@ class Crawler:
 
     name: the job's name. outputs: files (.jsonl, .csv, .db, ...) and URLs of databases for the items.
     sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
-    fetch, first one outermost. hooks: told of every event. columns: of CSV outputs, where they should not be
-    those of the first item.
+    fetch, first one outermost. hooks: told of every event. columns: of CSV and Parquet outputs, where they
+    should not be those of the first item.
     settings: any of `config.Settings`, such as concurrency=200, frontier="memory:", item_key="sku".
 
     Raises ConfigError for a setting that does not exist or has a bad value.

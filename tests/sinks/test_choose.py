@@ -16,6 +16,7 @@ from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import name_of
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.parquet import ParquetSink
+from silkline.sinks.spool import spool_of
 from silkline.sinks.sqlite import SqliteSink
 
 
@@ -118,6 +119,17 @@ class TestDiscardOwned:
         Path(empty).touch()
         discard_owned([mine, empty, missing], frozenset({name_of(mine)}))
         assert os.listdir(tmp_path) == ["empty.csv"]
+
+    @pytest.mark.parametrize("owned", [True, False])
+    def test_items_that_are_still_in_a_spool_are_the_jobs_own(self, tmp_path: Path, owned: bool) -> None:
+        output = str(tmp_path / "mine.parquet")
+        Path(spool_of(output)).write_text('{"n":1}\n')
+        if owned:
+            discard_owned([output], frozenset({name_of(output)}))
+        else:
+            with pytest.raises(ConfigError, match=r"mine\.parquet\.spool exists and was not written by"):
+                discard_owned([output], frozenset())
+        assert os.listdir(tmp_path) == ([] if owned else ["mine.parquet.spool"])
 
     @pytest.mark.parametrize("name", ["theirs.csv", "theirs.jsonl", "theirs.db"])
     def test_everything_is_checked_before_anything_is_removed(self, tmp_path: Path, name: str) -> None:

@@ -9,14 +9,18 @@ import sqlite3
 import stat
 import tracemalloc
 from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from silkline.errors import ConfigError, SilklineError
+from silkline.outcome import Item
 from silkline.sinks import export as exporting
 from silkline.sinks import spool
+from silkline.sinks.choose import sink_for
 from silkline.sinks.committed import Committed, committed
 from silkline.sinks.export import Target, export
 from tests.sinks.conftest import read_rows
@@ -75,6 +79,23 @@ def test_json_lines_are_joined_as_they_are(tmp_path: Path) -> None:
     packed = exported(tmp_path, sources, "all.jsonl.gz")
     assert gzip.decompress(packed.read_bytes()) == path.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "p1.jsonl").stat().st_mode)
+
+
+@pytest.mark.parametrize("finish", [True, False])
+def test_types_go_from_parquet_to_parquet_and_are_text_elsewhere(tmp_path: Path, finish: bool) -> None:
+    record = {"day": date(2030, 1, 31), "at": datetime(2030, 1, 31, 12, tzinfo=UTC), "price": Decimal("9.50")}
+    sink = sink_for(str(tmp_path / "p1.parquet"))
+    sink.open(None)
+    position = sink.write([Item(1, 0, {sink.name: sink.encode(record)})], None)
+    if finish:
+        position = sink.finish(position)
+    sink.close()
+    assert position is not None
+    sources = [committed(sink.name, position)]
+    assert read_rows(exported(tmp_path, sources, "all.parquet")) == [record]
+    text = {"day": "2030-01-31", "at": "2030-01-31T12:00:00Z", "price": "9.50"}
+    for ending in (".jsonl", ".csv", ".db"):
+        assert read_rows(exported(tmp_path, sources, f"all{ending}")) == [text], ending
 
 
 def test_the_header_has_the_columns_of_all_parts_and_every_record_as_many_cells(tmp_path: Path) -> None:
