@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from dataclasses import dataclass
 
 import msgspec
 
 from silkline.politeness.busy import BusyHosts
-from silkline.politeness.limiter import ALARM, LimiterRules, Pace, Sample, advance, fresh, log_seconds
+from silkline.politeness.limiter import ALARMS, LimiterRules, Pace, Sample, advance, fresh, log_seconds
 
 
 @dataclass
@@ -66,7 +65,7 @@ class Silkline:
         else:
             sample.failed += 1
         self._in_a_row += 1
-        if self._in_a_row == ALARM:
+        if self._in_a_row in ALARMS:
             self.tick(now)
 
     def tick(self, now: float) -> None:
@@ -106,9 +105,18 @@ class Fixed:
 
 
 class AutoThrottle:
-    """Scrapy's AutoThrottle as its documentation tells it, with its default settings: the delay becomes the
-    mean of itself and latency / target after each response; a response other than 200 cannot shorten it. It
-    begins with 5 s and is 60 s at most; 8 requests at once; delays vary by half."""
+    """Scrapy's AutoThrottle with its default settings, by the rules that its documentation gives
+    (https://docs.scrapy.org/en/latest/topics/autothrottle.html, "Throttling algorithm", read 2026-11-30):
+
+    1. the delay starts at AUTOTHROTTLE_START_DELAY, 5 s;
+    2. each response has a target delay, its latency by AUTOTHROTTLE_TARGET_CONCURRENCY, 1.0;
+    3. the delay becomes the mean of the delay before and the target;
+    4. a response other than 200 cannot shorten it;
+    5. it is never below DOWNLOAD_DELAY, 0 s, nor above AUTOTHROTTLE_MAX_DELAY, 60 s.
+
+    CONCURRENT_REQUESTS_PER_DOMAIN, 8, still holds, and so does RANDOMIZE_DOWNLOAD_DELAY, by which each delay
+    is 0.5 to 1.5 of what it is.
+    """
 
     offset = blocked_until = 0.0
 
@@ -123,8 +131,7 @@ class AutoThrottle:
         return self._delay * self._random.uniform(0.5, 1.5)
 
     def ended(self, began: float, now: float, status: int, latency: float) -> None:
-        wanted = latency / self._target
-        new = min(60.0, max(wanted, (self._delay + wanted) / 2.0))
+        new = min(60.0, (self._delay + latency / self._target) / 2.0)
         if status == 200 or new > self._delay:
             self._delay = new
 
@@ -132,32 +139,25 @@ class AutoThrottle:
 
 
 class AutoscaledPool:
-    """Crawlee's autoscaled pool as its documentation tells it, with its default settings. It looks at the
-    crawling machine, which is idle here, and at 429s that were retried: every 10 s the concurrency, 10 at
-    first, goes up by 5 % where 90 % of it was used and the system was not overloaded lately, or down by 5 %
-    where it was. A second with more than one 429 counts as overloaded, the system does when 30 % of the
-    last 5 s are."""
+    """Crawlee's autoscaled pool with its default settings, by what its documentation says
+    (https://crawlee.dev/js/docs/guides/scaling-crawlers and the API pages of AutoscaledPoolOptions and
+    Snapshotter, read 2026-11-30): it starts with one request at a time and goes up to 200 (maxConcurrency).
+    Every 10 s (autoscaleIntervalSecs) the concurrency goes up by 5 % (scaleUpStepRatio), rounded up, where
+    90 % of it are in use (desiredConcurrencyRatio) and the machine is not overloaded, and down by 5 %
+    (scaleDownStepRatio) where it is. Overloaded are memory, CPU, the event loop, or the client of its
+    storage, all of which are fine here: what the crawled server answers is no input.
+    """
 
     offset = delay = blocked_until = 0.0
 
-    def __init__(self, start: int = 10, most: int = 200) -> None:
+    def __init__(self, start: int = 1, most: int = 200) -> None:
         self.cap = start
         self._most = most
-        self._errors = 0
-        self._seconds: deque[bool] = deque(maxlen=5)
         self._ticks = 0
 
-    def ended(self, began: float, now: float, status: int, latency: float) -> None:
-        self._errors += status == 429
+    def ended(self, began: float, now: float, status: int, latency: float) -> None: ...
 
     def tick(self, now: float) -> None:
-        self._seconds.append(self._errors > 1)
-        self._errors = 0
         self._ticks += 1
-        if self._ticks % 10:
-            return
-        step = -(-self.cap * 5 // 100)
-        if sum(self._seconds) > 0.3 * len(self._seconds):
-            self.cap = max(1, self.cap - step)
-        else:
-            self.cap = min(self._most, self.cap + step)
+        if self._ticks % 10 == 0:
+            self.cap = min(self._most, self.cap - (-self.cap * 5 // 100))

@@ -1,7 +1,7 @@
 """The rules that set a host's pace, side by side on model servers in simulated time.
 
-    .venv/bin/python -m benchmarks.limiter                    # the table of docs/politeness.md
-    .venv/bin/python -m benchmarks.limiter --plot FILE.svg    # its plot; needs matplotlib
+    .venv/bin/python -m benchmarks.limiter                            # the table of docs/politeness.md
+    .venv/bin/python -m benchmarks.limiter --plot docs/limiter.svg    # its plot, too
 
 Nothing is fetched, and it is the same on every machine. Scrapy's and Crawlee's rules are re-implemented from
 their documentation; see `controllers.py`. Eight requests at once is the default of silkline and of Scrapy.
@@ -10,10 +10,12 @@ their documentation; see `controllers.py`. Eight requests at once is the default
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from benchmarks.controllers import AutoscaledPool, AutoThrottle, Fixed, Silkline
 from benchmarks.models import Banning, Bucket, Controller, Server, Trace, Workers, crawl
+from benchmarks.plot import Line, Panel, figure
 from silkline.politeness.limiter import LimiterRules
 
 SECONDS = 600
@@ -44,13 +46,13 @@ RULES: dict[str, Callable[[], Controller]] = {
 }
 
 
-def run() -> dict[str, dict[str, tuple[Server, Trace]]]:
+def run(rules: Iterable[str] = tuple(RULES)) -> dict[str, dict[str, tuple[Server, Trace]]]:
     found: dict[str, dict[str, tuple[Server, Trace]]] = {}
     for name, make in SERVERS.items():
         found[name] = {}
-        for rule, controller in RULES.items():
+        for rule in rules:
             server = make()
-            found[name][rule] = (server, crawl(server, [controller()], SECONDS))
+            found[name][rule] = (server, crawl(server, [RULES[rule]()], SECONDS))
     return found
 
 
@@ -68,25 +70,16 @@ def table(found: dict[str, dict[str, tuple[Server, Trace]]]) -> str:
     return "\n".join(lines)
 
 
-def plot(found: dict[str, dict[str, tuple[Server, Trace]]], file: str) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "silkline"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(3, 2, figsize=(10, 9), layout="constrained")
-    for (name, traces), axis in zip(found.items(), axes.flat, strict=True):
+def drawn(found: dict[str, dict[str, tuple[Server, Trace]]]) -> str:
+    """Good answers a second, over 10 s each, as SVG."""
+    panels = []
+    for name, traces in found.items():
         server = next(iter(traces.values()))[0]
-        axis.plot([server.capacity(float(s)) for s in range(SECONDS)], color="0.6", lw=4, label="capacity")
-        for rule, (_, trace) in traces.items():
-            axis.plot(range(5, SECONDS, 10), trace.smooth(10), lw=1.2, label=rule)
-        axis.set_title(name)
-        axis.set_ylim(bottom=0)
-    axes[2][0].set_xlabel("seconds")
-    axes[0][0].set_ylabel("good answers a second")
-    axes[0][1].legend(fontsize=8)
-    figure.savefig(file, metadata={"Date": None})
+        capacity = [server.capacity(float(second)) for second in range(5, SECONDS, 10)]
+        lines = [Line("capacity", capacity)]
+        lines += [Line(rule, trace.smooth(10)) for rule, (_, trace) in traces.items()]
+        panels.append(Panel(name, lines))
+    return figure(panels, seconds=SECONDS)
 
 
 def main() -> None:
@@ -96,7 +89,7 @@ def main() -> None:
     found = run()
     print(table(found))
     if arguments.plot:
-        plot(found, arguments.plot)
+        Path(arguments.plot).write_text(drawn(found), "utf-8")
 
 
 if __name__ == "__main__":

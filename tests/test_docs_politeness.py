@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import limiter
 from silkline.politeness import robots, robots_fetch
 from silkline.seeds.sitemap import _ROOTS
 from tests.documents import run, snippet, text_of
@@ -63,3 +64,21 @@ def test_the_figures_are_those_of_the_program() -> None:
     assert "after 2 s, 4 s, 8 s" in text
     assert "feed" in _ROOTS
     assert "Atom" in text
+
+
+def test_the_rules_are_compared_as_the_benchmark_finds_them() -> None:
+    """Those of silkline; all of them, and the plot, in the soak."""
+    rows = {row[1].strip(): row[2].strip() for row in _table() if row[1].strip() in limiter.SERVERS}
+    found = limiter.run(["silkline"])
+    assert rows == {name: limiter.cell(*traces["silkline"]) for name, traces in found.items()}
+
+
+@pytest.mark.soak
+def test_table_and_plot_are_those_that_the_benchmark_makes() -> None:
+    found = limiter.run()
+    assert limiter.table(found) in text_of(DOCUMENT)
+    assert limiter.drawn(found) == Path(DOCUMENT).with_name("limiter.svg").read_text("utf-8")
+
+
+def _table() -> list[list[str]]:
+    return [line.split("|") for line in text_of(DOCUMENT).splitlines() if line.startswith("| ")]

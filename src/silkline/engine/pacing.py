@@ -18,7 +18,7 @@ from silkline.engine.leases import Held
 from silkline.events import Visited
 from silkline.outcome import Done, HostPace, Lease
 from silkline.politeness.limiter import (
-    ALARM,
+    ALARMS,
     LimiterRules,
     Pace,
     Sample,
@@ -121,7 +121,7 @@ class Pacing:
                     sample.failed += 1
                 self._heard.add(lease.host)
                 watch.in_a_row += 1
-                if watch.in_a_row == ALARM:
+                if watch.in_a_row in ALARMS:
                     self._alarm.set()
                 return
         if response is None or response.from_cache or response.history:

@@ -33,6 +33,10 @@ LONG_EPOCH = 5.0
 ENOUGH = 10
 ALARM = 5
 """So many failures in a row, and nothing else, are judged at once."""
+SHUT_OUT = 15
+"""So many failures of one worker in a row that are no 429 and no 503 say that the host lets nobody in."""
+ALARMS = frozenset({5, 20, 80, 320})
+"""Failures in a row with which a worker tells at once what it has seen."""
 
 UP, DOWN, BACK = 1.5, 0.7, 0.95
 CALM, TROUBLED = 0.01, 0.05
@@ -181,6 +185,13 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
     if now - pace.told > _stale(pace):
         pace.since, pace.sample = max(pace.since, now - EPOCH), Sample()
     pace.told = now
+    shut_out = not sample.answered and sample.failed >= SHUT_OUT
+    if not pace.pauses and (shut_out or (now < pace.since and _is_hopeless(pace, sample))):
+        # At once, also while a step down is to show first: what has been asked since then fails, too.
+        pace.sample = Sample()
+        _pause(pace, sample.failed / max(0.2, sample.span), now, rules, banned=sample.failed > 0)
+        pace.hold(rules)
+        return True
     if now < pace.since:
         return before != (pace.cap, pace.delay)
     if now - sample.span < pace.mark - 0.05:
@@ -241,17 +252,24 @@ def _is_over(pace: Pace, now: float) -> bool:
     if not number:
         return False
     elapsed = now - pace.since
-    if not sample.answered and bad >= (1 if pace.pauses else ALARM):
+    if _is_hopeless(pace, sample):
         # Some that are refused at once, while others are still being answered, say less.
         return elapsed >= max(0.25 * EPOCH, 2.0 * pace.latency)
     return elapsed >= LONG_EPOCH or (elapsed >= 0.89 * EPOCH and (number >= ENOUGH or sample.busy > 1))
+
+
+def _is_hopeless(pace: Pace, sample: Sample) -> bool:
+    """Whether nothing is answered any more, but for what was asked before."""
+    if sample.answered:
+        return sample.failed >= max(ALARM, 10 * sample.answered)
+    return sample.busy + sample.failed >= (1 if pace.pauses else ALARM)
 
 
 def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float, rules: LimiterRules) -> None:
     bad = sample.busy + sample.failed
     number = sample.answered + bad
     rate, good = number / elapsed, sample.answered / elapsed
-    if not sample.answered and bad >= (1 if pace.pauses else ALARM):
+    if _is_hopeless(pace, sample):
         _pause(pace, rate, now, rules, banned=sample.failed > 0)
         return
     pace.pauses = 0
