@@ -9,10 +9,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.site import Site, linked_site
+
+Start = Callable[..., "subprocess.Popen[str]"]
 
 SPIDER = """
 import sys
@@ -32,18 +36,29 @@ sys.exit(130 if report.reason == "interrupted" else 0)
 """
 
 
-def start(
-    tmp_path: Path, url: str, grace: float = 10.0, processes: int = 1, code: str = SPIDER
-) -> subprocess.Popen[str]:
-    (tmp_path / "spider.py").write_text(code)
-    return subprocess.Popen(
-        [sys.executable, "spider.py", url, str(grace), str(processes)],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a crawl. What still runs at the end of the test is killed, with its workers."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(url: str, grace: float = 10.0, processes: int = 1, code: str = SPIDER) -> subprocess.Popen[str]:
+        (tmp_path / "spider.py").write_text(code)
+        process = subprocess.Popen(
+            [sys.executable, "spider.py", url, str(grace), str(processes)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def wait_for_hits(site: Site, count: int) -> None:
@@ -59,9 +74,11 @@ def rows(tmp_path: Path) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_signal_finishes_what_runs_and_keeps_the_rest(tmp_path: Path, number: int, processes: int) -> None:
+def test_a_signal_finishes_what_runs_and_keeps_the_rest(
+    tmp_path: Path, start: Start, number: int, processes: int
+) -> None:
     with Site(linked_site(120), delay=0.05) as site:
-        process = start(tmp_path, site.url + "/", processes=processes)
+        process = start(site.url + "/", processes=processes)
         wait_for_hits(site, 15)
         # Like Ctrl-C in a terminal: every process of the group gets SIGINT; SIGTERM goes to the parent alone.
         if number != signal.SIGTERM:
@@ -76,16 +93,16 @@ def test_a_signal_finishes_what_runs_and_keeps_the_rest(tmp_path: Path, number: 
         # Nothing that was fetched was thrown away: all that ran could end.
         assert kept == sum(site.hits.values())
 
-        process = start(tmp_path, site.url + "/", processes=processes)
+        process = start(site.url + "/", processes=processes)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         assert sorted(rows(tmp_path)) == list(range(120))
         assert max(site.hits.values()) == 1
 
 
-def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path) -> None:
+def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path, start: Start) -> None:
     with Site(linked_site(3), delay=30) as site:
-        process = start(tmp_path, site.url + "/", grace=0.5)
+        process = start(site.url + "/", grace=0.5)
         wait_for_hits(site, 1)
         asked = time.monotonic()
         process.send_signal(signal.SIGINT)
@@ -94,12 +111,12 @@ def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path) -> None:
         assert process.returncode == 130, err
 
 
-def test_visits_that_only_wait_for_a_proxy_are_given_back_at_once(tmp_path: Path) -> None:
+def test_visits_that_only_wait_for_a_proxy_are_given_back_at_once(tmp_path: Path, start: Start) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{bound.getsockname()[1]}"
         code = SPIDER.replace("timeout=60", f"timeout=60, proxy=[{dead!r}], log_file='log', robots=False")
-        process = start(tmp_path, "http://shop.example/", grace=60, code=code)
+        process = start("http://shop.example/", grace=60, code=code)
         deadline = time.monotonic() + 20
         while "its pages wait until one does" not in read(tmp_path / "log"):
             assert time.monotonic() < deadline, "nothing waits"
@@ -118,9 +135,9 @@ def read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_a_second_signal_stops_at_once_without_loss(tmp_path: Path) -> None:
+def test_a_second_signal_stops_at_once_without_loss(tmp_path: Path, start: Start) -> None:
     with Site(linked_site(4), delay=30) as site:
-        process = start(tmp_path, site.url + "/", grace=60)
+        process = start(site.url + "/", grace=60)
         wait_for_hits(site, 1)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
@@ -128,14 +145,14 @@ def test_a_second_signal_stops_at_once_without_loss(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=10)
         assert process.returncode == 130, err
         site.delay = 0
-        process = start(tmp_path, site.url + "/")
+        process = start(site.url + "/")
         assert process.communicate(timeout=30)[0].startswith("finished")
         assert sorted(rows(tmp_path)) == [0, 1, 2, 3]
 
 
-def test_a_killed_worker_of_two_is_replaced_by_the_other(tmp_path: Path) -> None:
+def test_a_killed_worker_of_two_is_replaced_by_the_other(tmp_path: Path, start: Start) -> None:
     with Site(linked_site(120), delay=0.05) as site:
-        process = start(tmp_path, site.url + "/", processes=2)
+        process = start(site.url + "/", processes=2)
         wait_for_hits(site, 20)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         if not children.exists():
@@ -147,9 +164,9 @@ def test_a_killed_worker_of_two_is_replaced_by_the_other(tmp_path: Path) -> None
         assert sorted(rows(tmp_path)) == list(range(120))
 
 
-def test_workers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> None:
+def test_workers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path, start: Start) -> None:
     with Site(linked_site(2_000), delay=0.05) as site:
-        process = start(tmp_path, site.url + "/", processes=2)
+        process = start(site.url + "/", processes=2)
         wait_for_hits(site, 10)
         process.kill()
         process.wait(10)
@@ -159,10 +176,9 @@ def test_workers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> No
         assert sum(site.hits.values()) == before
 
 
-def test_a_second_signal_interrupts_a_handler_that_never_lets_go(tmp_path: Path) -> None:
+def test_a_second_signal_interrupts_a_handler_that_never_lets_go(tmp_path: Path, start: Start) -> None:
     with Site(linked_site(4)) as site:
         process = start(
-            tmp_path,
             site.url + "/",
             code=SPIDER.replace("    yield page", "    while True: pass\n    yield page"),
         )
@@ -173,6 +189,6 @@ def test_a_second_signal_interrupts_a_handler_that_never_lets_go(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)
         assert process.returncode in (1, 130, -signal.SIGINT)
-        process = start(tmp_path, site.url + "/")
+        process = start(site.url + "/")
         assert process.communicate(timeout=30)[0].startswith("finished")
         assert sorted(rows(tmp_path)) == [0, 1, 2, 3]
