@@ -73,7 +73,10 @@ class ClickHouseServer:
         self.ask("fail", code=code, word=word, times=times)
 
     def kill(self) -> None:
-        self.signal(signal.SIGKILL)
+        self.stop(kill=True)
+
+    def stop(self, *, kill: bool = False) -> None:
+        self.signal(signal.SIGKILL if kill else signal.SIGTERM)
         assert self.process is not None
         self.process.wait(30)
 

@@ -54,7 +54,10 @@ class MongoServer:
                     assert time.monotonic() < deadline, "the server does not start"
 
     def kill(self) -> None:
-        self.signal(signal.SIGKILL)
+        self.stop(kill=True)
+
+    def stop(self, *, kill: bool = False) -> None:
+        self.signal(signal.SIGKILL if kill else signal.SIGTERM)
         assert self.process is not None
         self.process.wait(30)
 

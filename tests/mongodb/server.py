@@ -107,13 +107,13 @@ def greeting() -> Document:
 
 
 def insert(server: Server, where: str, command: Document) -> Document:
-    def add(document: Document) -> int:
+    def add(index: int, document: Document) -> int:
         if document["_id"] in server.store.collection(where).documents:
             raise Failure(11000, "E11000 duplicate key error index: _id_ dup key", keyPattern={"_id": 1})
         server.store.put(where, document)
         return 1
 
-    count, errors, _ = each(command["documents"], command, add)
+    count, errors = each(command["documents"], command, add)
     return {"n": count} | errors
 
 
@@ -121,7 +121,7 @@ def update(server: Server, where: str, command: Document) -> Document:
     """Replacements only; with upsert the document is made of the condition on `_id` and the replacement."""
     upserted = []
 
-    def replace(change: Document) -> int:
+    def replace(index: int, change: Document) -> int:
         new: Document = change["u"]
         for old in server.store.collection(where).found(change["q"]):
             server.store.put(where, {"_id": old["_id"], **new})
@@ -130,10 +130,10 @@ def update(server: Server, where: str, command: Document) -> Document:
             return 0
         made = {"_id": change["q"].get("_id"), **new}
         server.store.put(where, made)
-        upserted.append({"index": command["updates"].index(change), "_id": made["_id"]})
+        upserted.append({"index": index, "_id": made["_id"]})
         return 1
 
-    count, errors, _ = each(command["updates"], command, replace)
+    count, errors = each(command["updates"], command, replace)
     return (
         {"n": count, "nModified": count - len(upserted)}
         | ({"upserted": upserted} if upserted else {})
@@ -142,29 +142,29 @@ def update(server: Server, where: str, command: Document) -> Document:
 
 
 def delete(server: Server, where: str, command: Document) -> Document:
-    def remove(removal: Document) -> int:
+    def remove(index: int, removal: Document) -> int:
         found = list(server.store.collection(where).found(removal["q"]))
         found = found[: removal["limit"] or None]
         for document in found:
             server.store.remove(where, document["_id"])
         return len(found)
 
-    count, errors, _ = each(command["deletes"], command, remove)
+    count, errors = each(command["deletes"], command, remove)
     return {"n": count} | errors
 
 
 def each(
-    writes: list[Document], command: Document, do: Callable[[Document], int]
-) -> tuple[int, Document, list[Document]]:
+    writes: list[Document], command: Document, do: Callable[[int, Document], int]
+) -> tuple[int, Document]:
     count, errors = 0, []
     for index, write in enumerate(writes):
         try:
-            count += do(write)
+            count += do(index, write)
         except Failure as failure:
             errors.append({"index": index, **failure.reply})
             if command.get("ordered", True):
                 break
-    return count, {"writeErrors": errors} if errors else {}, errors
+    return count, {"writeErrors": errors} if errors else {}
 
 
 def find(server: Server, where: str, command: Document) -> Document:

@@ -30,6 +30,17 @@ def test_a_url_is_taken_apart_and_its_password_never_shown() -> None:
     assert shown_output("mysql://u:p/a@ss@h/db?password=x") == "mysql://h/db"
 
 
+@pytest.mark.parametrize("char", ["/", "?", "#"])
+def test_a_password_that_ends_the_host_too_early_is_shown_in_no_part(char: str) -> None:
+    for url in (f"mongodb://u:sesame{char}open@h/shop", f"mongodb://u:{char}sesame@h/shop?table=a"):
+        with pytest.raises(ConfigError, match="write special characters") as caught:
+            keyed_sinks_for([url])
+        assert "sesame" not in str(caught.value)
+    with pytest.raises(ConfigError, match="%23"):
+        address_of("mongodb://h/shop?table=a#b")
+    assert dict(address_of("mongodb://u:p@h/shop?appName=me@here").options) == {"appName": "me@here"}
+
+
 @pytest.mark.parametrize("option", ["batch=0", "batch=x", "batch_bytes=-1", "batch_seconds=100", "table="])
 def test_an_option_with_a_bad_value_is_one_clear_line(option: str) -> None:
     with pytest.raises(ConfigError, match=option.partition("=")[0]) as caught:

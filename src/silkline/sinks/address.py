@@ -65,6 +65,12 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
         parts = urlsplit(output)
     except ValueError as error:
         raise ConfigError(f"output {shown!r} is no URL; write special characters as %XX") from error
+    loose = "@" in parts.path or ("@" in parts.query and "@" not in parts.netloc) or "#" in output
+    if loose:  # what comes before it may be half a password
+        raise ConfigError(
+            f"output {shown!r}: write special characters of user, password and options as %XX: @ as %40, "
+            "/ as %2F, ? as %3F, # as %23"
+        )
     userinfo, _, hosts = parts.netloc.rpartition("@")
     user, colon, password = userinfo.partition(":")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -52,6 +53,10 @@ WHERE database = {database:String} AND table = {table:String} ORDER BY position
 """
 ENGINE = "SELECT engine FROM system.tables WHERE database = {database:String} AND name = {table:String}"
 INTERNAL = (KEY, FINGERPRINT, INDEX, VERSION, DELETED)
+
+# The driver logs lost connections with a traceback, and raises what matters of them. Where nobody has set up
+# logging, that would go to the terminal.
+logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
 
 
 class ClickHouseSink(OwnSink):

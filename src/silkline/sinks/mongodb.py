@@ -23,14 +23,14 @@ DEFAULTS = {
     "appName": "silkline",
     "connectTimeoutMS": "10000",
     "journal": "true",
-    "serverSelectionTimeoutMS": "5000",
+    "serverSelectionTimeoutMS": "3000",
     "w": "majority",
 }
 """What holds where the URL says nothing. The driver's own would wait for ever for a server that hangs."""
 
 ANSWER_SECONDS = 60.0
 """Of each slice of a batch; `?timeout=` says otherwise."""
-SLICE = 500
+SLICE = 1_000
 """Documents that are prepared without a pause for the event loop."""
 LARGEST = 16 * 1024 * 1024
 TRIES = 5

@@ -30,6 +30,13 @@ DOT, DOLLAR, NUL = "．", "＄", "␀"
 """Stand-ins for what servers take for the syntax of paths and operators, and what ends a name in BSON."""
 
 
+class Document(RawBSONDocument):
+    """Bytes that go as they are."""
+
+    def __bool__(self) -> bool:
+        return True  # the driver asks, and would decode it to find out
+
+
 class Unstorable(str):
     """Why there is no document for an item."""
 
@@ -60,12 +67,12 @@ def body_of(fields: Mapping[str, Any]) -> bytes | Unstorable:
         return Unstorable(" ".join(str(error).split())[:200])
 
 
-def document_of(item: Item, body: bytes) -> RawBSONDocument:
+def document_of(item: Item, body: bytes) -> Document:
     """The whole document, from what `body_of` gave."""
     index = item.index if item.key is None else None
     head = bson.encode({"_id": item.identity, "_fingerprint": bson.Int64(item.fingerprint), "_index": index})
     size = len(head) + len(body)
-    return RawBSONDocument(b"%b%b%b\0" % (size.to_bytes(4, "little"), head[4:-1], body))
+    return Document(b"%b%b%b\0" % (size.to_bytes(4, "little"), head[4:-1], body))
 
 
 @lru_cache(10_000)

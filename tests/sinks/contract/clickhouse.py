@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import msgspec
 
 from silkline.sinks.clickhouse_columns import MAX_COLUMNS, quoted
 from silkline.sinks.columns import MORE
-from tests.clickhouse.running import DATABASE, any_url, client_of, rows_in
+from tests.clickhouse.running import DATABASE, ClickHouseServer, any_url, client_of, rows_in
 from tests.sinks.contract.sql import COMMON, loaded
 from tests.sinks.contract.target import Row, Target
 
@@ -34,9 +35,9 @@ class ClickHouseTarget(Target):
     most = MAX_COLUMNS
     tries_again = True
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = "") -> None:
         super().__init__()
-        self.server = any_url()
+        self.server = server or any_url()
         address = urlsplit(self.server)
         self.host, self.port = address.hostname or "127.0.0.1", address.port or 8123  # type: ignore[misc]
 
@@ -70,6 +71,16 @@ class ClickHouseTarget(Target):
     def run(self, statement: str) -> None:
         with client_of(self.server) as client:
             client.command(statement)
+
+    @classmethod
+    @contextmanager
+    def on_its_own_server(cls) -> Iterator[tuple[ClickHouseServer, ClickHouseTarget]]:
+        server = ClickHouseServer()
+        try:
+            server.start()
+            yield server, cls(server.url)
+        finally:
+            server.remove()
 
     def drop(self) -> None:
         self.run(f"DROP TABLE IF EXISTS {self.quoted} SYNC")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from bson.decimal128 import Decimal128
 from pymongo import MongoClient
 
 from silkline.sinks.mongodb_document import DOLLAR, DOT, MAX_DEPTH, NUL
-from tests.mongodb.running import DATABASE, any_url, documents_in, drop
+from tests.mongodb.running import DATABASE, MongoServer, any_url, documents_in, drop
 from tests.sinks.contract.sql import COMMON
 from tests.sinks.contract.target import Row, Target
 
@@ -38,9 +39,9 @@ class MongodbTarget(Target):
     refused: ClassVar = {"text": nested(MAX_DEPTH)}
     values: ClassVar = {name: (value, OWN.get(name, expected)) for name, (value, expected) in COMMON.items()}
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = "") -> None:
         super().__init__()
-        self.server = any_url()
+        self.server = server or any_url()
         address = urlsplit(self.server)
         self.host, self.port = address.hostname or "127.0.0.1", address.port or 27017  # type: ignore[misc]
 
@@ -71,6 +72,16 @@ class MongodbTarget(Target):
     def names(self) -> Sequence[str]:
         with MongoClient[Row](self.server) as client:
             return client[DATABASE].list_collection_names()
+
+    @classmethod
+    @contextmanager
+    def on_its_own_server(cls) -> Iterator[tuple[MongoServer, MongodbTarget]]:
+        server = MongoServer()
+        try:
+            server.start()
+            yield server, cls(server.url)
+        finally:
+            server.remove()
 
     def drop(self) -> None:
         drop(self.server, self.table)
