@@ -40,16 +40,9 @@ class Table:
 
     def make(self, columns: str = "", engine: str = "ReplacingMergeTree(_version, _deleted)") -> None:
         """As a user may do."""
-        statement = CREATE.format(
-            table=self.full,
-            key="_key",
-            fingerprint="_fingerprint",
-            index="_index",
-            version="_version",
-            deleted="_deleted",
-        )
+        statement = CREATE.format(table=self.full)
         statement = statement.replace("ReplacingMergeTree(_version, _deleted)", engine)
-        self.run(statement.replace("DEFAULT 0)", f"DEFAULT 0 {columns})"))
+        self.run(statement.replace("GRANULARITY 1)", f"GRANULARITY 1{columns})"))
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from clickhouse_connect.driver import create_async_client
 from clickhouse_connect.driver.asyncclient import AsyncClient
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
-from silkline.outcome import MASK, Batch, Item
+from silkline.outcome import Batch, Item
 from silkline.sinks.address import Address, address_of, split_timeout
 from silkline.sinks.clickhouse_columns import DELETED, NAMING, TYPES, VERSION, column_of, native_of, quoted
 from silkline.sinks.clickhouse_errors import is_stale, meaning_of
-from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
+from silkline.sinks.columns import KEYS, Kind, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.rows import Rows
 from silkline.sinks.table import Column, Places, Table, columns_of, names_of, places_for
@@ -26,7 +26,7 @@ USUAL = Batch(count=10_000, seconds=1.0)
 """Every write makes a part that the server has to merge later: few large ones are what it likes."""
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 60.0
-PAGES = 500
+PAGES = 2_000
 """Of one statement that trims."""
 
 SETTINGS = {
@@ -42,17 +42,25 @@ SETTING = "ch_"
 """In front of the name of a server's setting."""
 
 CREATE = """
-CREATE TABLE IF NOT EXISTS {table} ({key} String, {fingerprint} Int64, {index} Nullable(Int32),
-{version} UInt64 DEFAULT toUnixTimestamp64Nano(now64(9)), {deleted} UInt8 DEFAULT 0)
-ENGINE = ReplacingMergeTree({version}, {deleted}) ORDER BY {key}
+CREATE TABLE IF NOT EXISTS {table} (_key String, _fingerprint Int64, _index Nullable(Int32),
+_version UInt64 DEFAULT toUnixTimestamp64Nano(now64(9)), _deleted UInt8 DEFAULT 0,
+INDEX _pages _fingerprint TYPE minmax GRANULARITY 1)
+ENGINE = ReplacingMergeTree(_version, _deleted) ORDER BY _key
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+"""
+"""Most keys begin with their page, so that the index of pages leaves little of the table over."""
+TRIM = """
+INSERT INTO {table} (_key, _fingerprint, _index, _deleted)
+SELECT _key, any(_fingerprint), any(_index), 1 FROM {table}
+WHERE _fingerprint IN ({pages}) AND _index >= transform(_fingerprint, [{pages}], [{indexes}], 0)
+GROUP BY _key HAVING argMax(_deleted, _version) = 0
 """
 COLUMNS = """
 SELECT name, type, default_kind FROM system.columns
 WHERE database = {database:String} AND table = {table:String} ORDER BY position
 """
 ENGINE = "SELECT engine FROM system.tables WHERE database = {database:String} AND name = {table:String}"
-INTERNAL = (KEY, FINGERPRINT, INDEX, VERSION, DELETED)
+INTERNAL = (*KEYS, VERSION, DELETED)
 
 # The driver logs lost connections with a traceback, and raises what matters of them. Where nobody has set up
 # logging, that would go to the terminal.
@@ -110,21 +118,13 @@ class ClickHouseSink(OwnSink):
                 self._known = None
 
     async def trim(self, pages: Mapping[int, int]) -> None:
-        """A page's rows stand together in the order of the table, by their identities."""
         listed = list(pages.items())
         for start in range(0, len(listed), PAGES):
-            conditions = []
-            for page, index in listed[start : start + PAGES]:
-                prefix = f"{page & MASK:016x}"
-                conditions.append(
-                    f"({KEY} >= '{prefix}-' AND {KEY} < '{prefix}.' AND {INDEX} >= {int(index)})"
-                )
+            part = listed[start : start + PAGES]
+            numbers = ", ".join(str(int(page)) for page, _ in part)
+            indexes = ", ".join(str(int(index)) for _, index in part)
             async with self._asked() as client:
-                await client.command(
-                    f"INSERT INTO {self._table} ({KEY}, {FINGERPRINT}, {INDEX}, {DELETED}) "
-                    f"SELECT {KEY}, {FINGERPRINT}, {INDEX}, 1 FROM {self._table} FINAL "
-                    f"WHERE {' OR '.join(conditions)}"
-                )
+                await client.command(TRIM.format(table=self._table, pages=numbers, indexes=indexes))
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -152,16 +152,7 @@ class ClickHouseSink(OwnSink):
         """The table, made if there is none and that is allowed. Raises SinkError where it is not usable."""
         table = await self._read(client)
         if not table.columns:
-            made = " ".join(
-                CREATE.format(
-                    table=self._table,
-                    key=KEY,
-                    fingerprint=FINGERPRINT,
-                    index=INDEX,
-                    version=VERSION,
-                    deleted=DELETED,
-                ).split()
-            )
+            made = " ".join(CREATE.format(table=self._table).split())
             if not self._address.create:
                 raise SinkError(f"{self.name}: there is no such table; make it: {made}")
             await client.command(made)
