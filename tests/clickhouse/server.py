@@ -75,6 +75,7 @@ class Client(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.engine = chdb.connect(self.server.folder)
+        self.engine.query("SET max_threads = 1, max_insert_threads = 1", "Null")  # others test, too
         self.settings: dict[str, str] = {}
 
     def finish(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -220,6 +221,11 @@ async def watched_lag() -> AsyncIterator[list[float]]:
             lag.append(min(time.monotonic() - wall, time.thread_time() - cpu))
             await asyncio.sleep(0.001)
 
+    gc.collect()
+    gc.freeze()  # what the test run has in memory would be looked through again and again
     task = asyncio.create_task(watch())
-    yield lag
-    task.cancel()
+    try:
+        yield lag
+    finally:
+        task.cancel()
+        gc.unfreeze()
