@@ -18,6 +18,7 @@ from silkline.errors import FrontierError
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage, chosen, newest
 from silkline.frontier.groups import Groups
+from silkline.frontier.memory_limits import delay_of, forget_due, room, set_pace, settle
 from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrivals, state_of
 from silkline.keys import KeyRules
 from silkline.outcome import (
@@ -177,8 +178,7 @@ class MemoryFrontier:
             delay = max(delay, known.delay)
         known.delay = known.delay if delay is None else delay
         known.cap = known.cap if cap is None else cap
-        for queue in known.queues.values():
-            queue.due = inf
+        forget_due(known)
         self._settle([known], now)
 
     async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
@@ -189,11 +189,7 @@ class MemoryFrontier:
             if paced is None:
                 continue
             known = self._host(key)
-            known.pace = paced
-            if paced.block > 0:
-                known.blocked_until = max(known.blocked_until, now + paced.block)
-            for queue in known.queues.values():
-                queue.due = inf
+            set_pace(known, paced, now)
             self._settle([known], now)
 
     async def stats(self) -> Stats:
@@ -328,8 +324,7 @@ class MemoryFrontier:
         if limits[0] == limits[1]:
             return
         for host in self._hosts.values():
-            for queue in host.queues.values():
-                queue.due = inf
+            forget_due(host)
         self._settle(self._hosts.values(), now)
 
     async def overview(self, hosts: int = 10) -> Overview:
@@ -340,7 +335,7 @@ class MemoryFrontier:
         return Overview(
             stats=await self.stats(),
             hosts=tuple(
-                state_of(host, waiting[host], leased[host.key], self._delay(host), now)
+                state_of(host, waiting[host], leased[host.key], delay_of(host, self._options), now)
                 for host in busy[:hosts]
             ),
             host_count=len(busy),
@@ -355,7 +350,7 @@ class MemoryFrontier:
         if host is None:
             return None
         waiting = sum(entry.host is host for entry in self._waiting.values())
-        return state_of(host, waiting, self._in_flight()[key], self._delay(host), now)
+        return state_of(host, waiting, self._in_flight()[key], delay_of(host, self._options), now)
 
     def listen(self, news: Callable[[], None], trouble: Callable[[str], None]) -> None:
         """There are no others."""
@@ -378,15 +373,6 @@ class MemoryFrontier:
         if key not in self._hosts:
             self._hosts[key] = Host(key, len(self._hosts))
         return self._hosts[key]
-
-    def _delay(self, host: Host) -> float:
-        own = self._options.delay if host.delay is None else host.delay
-        return own if host.pace is None or self._options.ceiling is None else max(own, host.pace.delay)
-
-    def _free_slots(self, host: Host, in_flight: int) -> int:
-        options, pace = self._options, host.pace
-        cap = rules.pace_of(host.cap, options.per_host, None if pace is None else pace.cap, options.ceiling)
-        return cap - in_flight
 
     def _in_flight(self) -> Counter[str]:
         return Counter(entry.host.key for entry in self._leased.values())
@@ -417,19 +403,7 @@ class MemoryFrontier:
         self._waiting[entry.id] = entry
 
     def _settle(self, hosts: Iterable[Host], now: float) -> None:
-        """Say again from when on each queue of these hosts is due, after anything changed there."""
-        in_flight = self._in_flight()
-        for host in set(hosts):
-            free = self._free_slots(host, in_flight[host.key])
-            earliest = max(host.last_start + self._delay(host), host.blocked_until)
-            for priority, queue in list(host.queues.items()):
-                if not queue.ids:
-                    del host.queues[priority]
-                elif free <= 0:
-                    queue.due = inf
-                else:
-                    queue.due = max(now if queue.due == inf else queue.due, earliest)
-                queue.turn = host.last_token
+        settle(hosts, self._options, self._in_flight(), now)
 
     def _wake_delayed(self, now: float) -> None:
         due = sorted((e.due, e.id) for e in self._delayed.values() if e.due <= now)[: rules.SWEEP]
@@ -467,7 +441,9 @@ class MemoryFrontier:
             hosts = [host for host, queue in queues if queue.due <= now]
             while hosts and len(leases) < count:
                 hosts = [
-                    h for h in hosts if h.queues[priority].ids and taken[h.key] < self._room(h, in_flight)
+                    h
+                    for h in hosts
+                    if h.queues[priority].ids and taken[h.key] < room(h, self._options, in_flight[h.key])
                 ]
                 for host in hosts[: int(min(count - len(leases), len(hosts)))]:
                     entry = self._waiting.pop(heappop(host.queues[priority].ids))
@@ -476,13 +452,8 @@ class MemoryFrontier:
         self._settle([self._hosts[key] for key in taken], now)
         return leases
 
-    def _room(self, host: Host, in_flight: Counter[str]) -> int:
-        """How many requests a due host may get in one lease: free slots, and starts inside the window."""
-        free, delay = self._free_slots(host, in_flight[host.key]), self._delay(host)
-        return free if delay <= 0 else min(free, 1 + int(self._options.window / delay))
-
     def _lease(self, entry: Entry, before: int, now: float) -> Lease:
-        starts_in = before * self._delay(entry.host)
+        starts_in = before * delay_of(entry.host, self._options)
         self._last_token += 1
         entry.token, entry.worker = self._last_token, self._worker
         entry.deliveries += 1
