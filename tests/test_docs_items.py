@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from silkline import Crawler
+from silkline import Crawler, steps
 from silkline.cli.main import main
+from silkline.steps.choose import REMEMBERED
 from silkline.testing import MockFetcher
 from tests.documents import blocks, run, section, snippet, text_of
 
@@ -65,6 +66,40 @@ def test_every_heading_is_in_the_contents() -> None:
     assert contents == headings
 
 
+SALE = """
+<div class=product><a href=/chair> Ein
+ Stuhl </a><b class=price>1.009,50 €</b><time>31. Januar 2030</time></div>
+<div class=product><a href=/chair>Ein Stuhl</a><b class=price>5 €</b></div>
+<div class=product><a href=/gift>Geschenk</a><b class=price>0,00 €</b></div>
+<div class=product><a href=/lamp>Lampe</a><b class=price>auf Anfrage</b></div>
+<div class=product><a href=/none></a><b class=price>3 €</b></div>
+"""
+
+
+def test_items_go_through_the_steps_that_are_shown() -> None:
+    names: dict[str, Any] = {}
+    run(ITEMS, "steps", names)
+    report = crawl(names["crawler"], SALE)
+    assert rows("products.jsonl") == [
+        {
+            "name": "Ein Stuhl",
+            "price": "1009.50",
+            "link": f"{HOME}chair",
+            "since": "2030-01-31",
+            "currency": "€",
+        }
+    ]
+    assert report.items_dropped == {"seen before": 1, "free": 1}
+    assert report.dead_items == {"step": 2}
+
+
+def test_every_step_that_ships_is_named() -> None:
+    table = section(ITEMS, "Steps").partition("| `silkline.steps` |")[2]
+    named = set(re.findall(r"`(\w+)\(", table))
+    assert named == {name for name in steps.__all__ if name[0].islower()}
+    assert f"{REMEMBERED:,} in one worker" in table
+
+
 def test_fields_are_checked_and_dead_items_handled_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
     made("types", PRODUCTS)
     assert rows("shop.jsonl") == [{"name": "Chair", "price": "9.50", "since": "2030-01-31"}]
@@ -89,7 +124,7 @@ def test_fields_are_checked_and_dead_items_handled_as_shown(capsys: pytest.Captu
 
 def test_the_causes_are_named() -> None:
     named = set(re.findall(r"^\| `(\w+)` \|", section(ITEMS, "Dead items"), re.M))
-    assert named == {"item", "refused"}
+    assert named == {"item", "step", "refused"}
 
 
 def test_items_have_the_keys_that_are_shown() -> None:

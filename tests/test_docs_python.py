@@ -314,7 +314,7 @@ def test_every_argument_of_a_crawler_is_named() -> None:
     assert arguments <= named("Crawler")
     for call in (Crawler.run, Crawler.run_async):
         assert set(inspect.signature(call).parameters) - {"self", "overrides"} <= named("Crawler")
-    methods = {"run", "run_async", "handler", "configure", "settings"}
+    methods = {"run", "run_async", "handler", "step", "item", "configure", "settings"}
     assert methods <= named("Crawler")
 
 

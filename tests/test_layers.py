@@ -18,6 +18,7 @@ LAYERS: list[set[str]] = [
     {"protocols"},
     {"frontier", "politeness", "fetch", "parse", "sinks", "observe", "router", "seeds", "demo"},
     {"items"},
+    {"steps"},
     {"engine"},
     {"crawler", "producer"},
     {"testing"},

@@ -24,7 +24,7 @@ from silkline.version import __version__
 if TYPE_CHECKING:
     from silkline.crawler import Crawler
     from silkline.engine.sitemaps import Sitemaps
-    from silkline.errors import Retry, SilklineError
+    from silkline.errors import Drop, Retry, SilklineError
     from silkline.items import To
     from silkline.observe.report import Report
     from silkline.parse.page import Page
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Crawler",
+    "Drop",
     "Follow",
     "OwnSink",
     "Page",
@@ -52,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     "Crawler": "silkline.crawler",
+    "Drop": "silkline.errors",
     "Follow": "silkline.request",
     "OwnSink": "silkline.sinks.keyed",
     "Page": "silkline.parse.page",

@@ -18,6 +18,7 @@ from silkline.engine.fetching import check_settings
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
+from silkline.engine.steps import Steps
 from silkline.errors import ConfigError, FatalError
 from silkline.files import is_archive
 from silkline.frontier.open import (
@@ -43,10 +44,12 @@ from silkline.router import Handler, Router
 from silkline.seeds import Seed, Seeds
 from silkline.sinks.choose import discard_owned, refuse_foreign
 from silkline.sinks.part import discard_parts
+from silkline.steps import Step
 
 H = TypeVar("H", bound=Handler)
 R = TypeVar("R", bound=Rate[Page])
 K = TypeVar("K", bound=type)
+S = TypeVar("S", bound=Step)
 Watch = Callable[[Snapshot], None]
 
 
@@ -57,6 +60,7 @@ class Crawler:
     sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
     fetch, first one outermost. hooks: told of every event. columns: of CSV and Parquet outputs, where they
     should not be those of the first item.
+    steps: what items go through in turn, see `silkline.steps`.
     settings: any of `config.Settings`, such as concurrency=200, frontier="memory:", item_key="sku".
 
     Raises ConfigError for a setting that does not exist or has a bad value.
@@ -72,6 +76,7 @@ class Crawler:
         middleware: Sequence[Middleware] = (),
         hooks: Sequence[Hook] = (),
         columns: Sequence[str] | None = None,
+        steps: Sequence[Step] = (),
         definition: str = "",
         **settings: Any,
     ) -> None:
@@ -87,6 +92,7 @@ class Crawler:
         self._columns = columns
         self._definition = definition
         self._rate: Rate[Page] | None = None
+        self._steps = list(steps)
         self.item_keys = ItemKeys()
 
     @overload
@@ -131,6 +137,18 @@ class Crawler:
             return kind
 
         return register
+
+    def step(self, function: S) -> S:
+        """Register a step, behind those that there are: `@crawler.step` above a function of an item, or of an
+        item and its page, sync or async. It gives back the item or another one, or None to drop it, and may
+        raise `Drop("the reason")`; with anything else that it raises the item is dead."""
+        self._steps.append(function)
+        return function
+
+    @property
+    def steps(self) -> Steps:
+        """Raises ConfigError for one that is no step."""
+        return Steps(self._steps)
 
     def configure(self, settings: Settings) -> None:
         """Replace all settings."""
@@ -201,6 +219,7 @@ class Crawler:
             definition=self._definition,
             rate=self._rate,
             keys=self.item_keys,
+            steps=self.steps,
             owns_process=owns_process,
             console=owns_process
             and not settings.quiet

@@ -37,6 +37,7 @@
     │   ├── ContentError        "content"      parsed as a kind of document that it is not
     │   └── TaskError           "bad_task"     a task line that is no request
     ├── Retry                                  raised by a handler to visit the page again later
+    ├── Drop                                   raised by a step to leave an item out; counted by its reason
     └── Postponed                              not to be visited now: the lease goes back, uncounted
 
 The quoted word is the cause: it stands in dead letters, logs and metrics, and never carries a URL or
@@ -277,6 +278,15 @@ class Retry(SilklineError):
     def __init__(self, reason: str = "the handler asked for a retry", *, after: float | None = None) -> None:
         super().__init__(reason)
         self.after = after
+
+
+class Drop(SilklineError):
+    """Raise it in a pipeline step to leave the item out; the report counts the reasons."""
+
+    cause = "drop"
+
+    def __init__(self, reason: str = "dropped") -> None:
+        super().__init__(reason)
 
 
 class Postponed(SilklineError):

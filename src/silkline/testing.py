@@ -21,6 +21,7 @@ from silkline.engine.effects import LinkRules, handle
 from silkline.engine.items import ItemMaker
 from silkline.engine.known import KnownUrls
 from silkline.engine.robots import robot_listening
+from silkline.engine.steps import Dropped
 from silkline.errors import ConfigError
 from silkline.fetch.mock import MockFetcher
 from silkline.outcome import DeadItem, Lease
@@ -35,12 +36,13 @@ __all__ = ["MockFetcher", "VisitResult", "page_from", "visit"]
 
 
 class VisitResult(msgspec.Struct, frozen=True):
-    """What a handler yielded for one page: the items as yielded, the requests as they would be enqueued, and
-    those of the items that no output could hold."""
+    """What a handler yielded for one page: the items as the steps leave them, the requests as they would be
+    enqueued, the items that are dead, and how many the steps have dropped, by the reason."""
 
     items: tuple[Any, ...]
     requests: tuple[Request, ...]
     dead_items: tuple[DeadItem, ...] = ()
+    dropped: dict[str, int] = {}
 
 
 def page_from(
@@ -81,10 +83,11 @@ async def visit(crawler: Crawler, page: Page) -> VisitResult:
     lease = Lease(page.request, 1, fingerprint, host_of(page.request.url))
     keys = crawler.item_keys.with_dicts(settings.item_key)
     maker = ItemMaker((), keys=keys, called=called(settings.outputs, crawler.sinks))
-    made = maker.made(effects.items, lease)
+    given = await crawler.steps.through(effects.items, page)
+    made = maker.made(given, lease)
     dead = {item.index for item in made.dead}
-    items = [item for index, item in enumerate(effects.items) if index not in dead]
-    return VisitResult(tuple(items), tuple(effects.links), made.dead)
+    items = [item for n, item in enumerate(given) if n not in dead and not isinstance(item, Dropped)]
+    return VisitResult(tuple(items), tuple(effects.links), made.dead, dict(made.dropped))
 
 
 def _body_of(source: str | Path) -> bytes:

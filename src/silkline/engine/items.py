@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from silkline.engine.steps import Dropped, Failed
 from silkline.errors import ItemError
 from silkline.items import ItemKeys, To, TypeChecks
 from silkline.outcome import DeadItem, Item, Lease
@@ -41,10 +43,12 @@ class Outputs(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """The items of one page, in their order, and those that no output can hold, or not all."""
+    """The items of one page, in their order, and those that no output can hold, or not all. dropped: how many
+    steps have left out, by the reason."""
 
     items: tuple[Item, ...] = ()
     dead: tuple[DeadItem, ...] = ()
+    dropped: Mapping[str, int] = {}
 
 
 class ItemMaker:
@@ -77,8 +81,15 @@ class ItemMaker:
     def made(self, values: Sequence[object], lease: Lease) -> Made:
         items: list[Item] = []
         dead: list[DeadItem] = []
+        dropped: Counter[str] = Counter()
         for index, value in enumerate(values):
             outputs = self._all if not lease.request.redo else self._missed(lease, index)
+            if type(value) is Dropped:
+                dropped[value.reason] += 1
+                continue
+            if type(value) is Failed:
+                self._bury(dead, value.item, lease, index, "step", value.error, outputs)
+                continue
             try:
                 if type(value) is To:
                     outputs, value = self._routed(value, outputs), value.item
@@ -90,7 +101,7 @@ class ItemMaker:
                     items.append(item)
         if lease.request.redo:
             self._keep_homeless(dead, values, lease)
-        return Made(tuple(items), tuple(dead))
+        return Made(tuple(items), tuple(dead), dropped)
 
     def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
         """The page itself, for the outputs that keep pages; () where there was no response."""
@@ -164,12 +175,14 @@ class ItemMaker:
         """What an output has missed that this run does not have stays dead, and is not lost."""
         known = {"", *self._all.names}
         for index, output in lease.request.redo:
-            if output not in known and index < len(values):
+            if output not in known and index < len(values) and type(values[index]) is not Dropped:
                 error = f"this run has no output {output}"
                 dead.append(_dead(values[index], lease, index, "item", error, output))
 
 
 def _dead(value: object, lease: Lease, index: int, cause: str, error: str, output: str) -> DeadItem:
+    if isinstance(value, Failed):
+        value = value.item
     if isinstance(value, To):
         value = value.item
     return DeadItem(lease.fingerprint, index, lease.request.url, cause, error, text_of(value), output)

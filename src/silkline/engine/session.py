@@ -25,6 +25,7 @@ from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.refusals import keep_rules
 from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
+from silkline.engine.steps import Steps
 from silkline.engine.worker import Parts, Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
@@ -55,7 +56,8 @@ from silkline.sinks.part import part_sinks, parts_of
 class Plan(msgspec.Struct, frozen=True):
     """What to run; nothing in it is open yet.
 
-    rate: the user's own function for the priority of links. keys: those of items by their class.
+    rate: the user's own function for the priority of links. keys: those of items by their class. steps: what
+    items go through.
     named, sites: hosts of the URLs that the user gave directly, see `engine/named.py` and the crawl's scope.
     fetcher: the user's own, or None for the one that the settings name. definition: what the crawl is, as
     one line; a resume with another one is worth a warning. past: what earlier runs are known for, where the
@@ -77,6 +79,7 @@ class Plan(msgspec.Struct, frozen=True):
     past: str = ""
     rate: Rate[Page] | None = None
     keys: ItemKeys = msgspec.field(default_factory=ItemKeys)
+    steps: Steps = msgspec.field(default_factory=lambda: Steps(()))
     owns_process: bool = True
     console: bool = False
 
@@ -172,6 +175,7 @@ class Session:
             fetcher=fetcher,
             tally=self._tally,
             items=self._item_maker(sinks, delivery),
+            steps=self._plan.steps,
             seeding_elsewhere=self._seat.seeding if not first else lambda: False,
             keeper=keeper,
             robots=robots,

@@ -13,6 +13,7 @@ from silkline.engine.discovery import expect_content
 from silkline.engine.effects import LinkRules, handle, is_cancelled, page_text
 from silkline.engine.items import ItemMaker
 from silkline.engine.retry import RetryPolicy, host_block
+from silkline.engine.steps import Steps
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
@@ -29,6 +30,7 @@ from silkline.url import host_of
 
 DONE = Done()
 NOTHING: Mapping[str, Refused] = {}
+NO_ITEMS: Mapping[str, int] = {}
 
 Policy = Callable[[Request, str], Awaitable[None]]
 """`await policy(request, host)` returns where the request may be sent now."""
@@ -51,6 +53,7 @@ class Tools(msgspec.Struct, frozen=True):
     rules: LinkRules
     retry: RetryPolicy
     items: ItemMaker
+    steps: Steps
     clock: Clock
     fingerprint: Callable[[str], int]
     canonical: bool = False
@@ -69,7 +72,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     """
     started = perf_counter()
     response: Response | None = None
-    dropped, refused = 0, NOTHING
+    dropped, refused, items_dropped = 0, NOTHING, NO_ITEMS
     try:
         handler = tools.router.handler(lease.request.label)
         if tools.policy is not None:
@@ -86,7 +89,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             tools.twins.look(page.url, page_text(page))
         if tools.unindexed is not None and not page.robots_meta(tools.unindexed).index:
             effects.items.clear()
-        made = tools.items.made(effects.items, lease)
+        given = await tools.steps.through(effects.items, page) if tools.steps else effects.items
+        made = tools.items.made(given, lease)
         aliases: tuple[Alias, ...] = ()
         if tools.canonical or response.url != lease.request.url:
             aliases = other_keys(lease, page, tools)
@@ -94,7 +98,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             await tools.place([link.url for link in effects.links])
         items = made.items + tools.items.archived(response, lease)
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases, dead_items=made.dead)
-        dropped, refused = effects.dropped, effects.refused
+        dropped, refused, items_dropped = effects.dropped, effects.refused, made.dropped
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
@@ -111,7 +115,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             raise
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
-    return Visited(outcome, response, perf_counter() - started, dropped, refused)
+    return Visited(outcome, response, perf_counter() - started, dropped, refused, items_dropped)
 
 
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:

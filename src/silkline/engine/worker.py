@@ -26,6 +26,7 @@ from silkline.engine.retry import RetryPolicy
 from silkline.engine.robots import robot_listening
 from silkline.engine.seeder import Seeder
 from silkline.engine.steering import Levers, Pulse, Steering
+from silkline.engine.steps import Steps
 from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import SilklineError
@@ -64,6 +65,7 @@ class Parts(msgspec.Struct, frozen=True):
     fetcher: Fetcher
     tally: Tally
     items: ItemMaker
+    steps: Steps
     seeding_elsewhere: Callable[[], bool] = lambda: False
     keeper: Keeper | None = None
     robots: Robots | None = None
@@ -144,6 +146,7 @@ class Worker:
             ),
             retry=retry,
             items=parts.items,
+            steps=parts.steps,
             clock=time.time,
             fingerprint=parts.frontier.fingerprint,
             canonical=settings.canonical,

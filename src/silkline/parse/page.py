@@ -52,7 +52,10 @@ class Page(Queries):
     See Queries for `css`, `one`, `get`, `get_all`, `text`, `html` and `attr`.
     """
 
-    __slots__ = ("_base", "_charset", "_document", "_kind", "_links", "_media_type", "response")
+    __slots__ = (
+        *("_base", "_charset", "_document", "_kind", "_links", "_media_type", "response"),
+        "__weakref__",
+    )
 
     def __init__(self, response: Response) -> None:
         self.response = response
