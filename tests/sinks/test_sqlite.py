@@ -11,6 +11,7 @@ import pytest
 from silkline.errors import ConfigError, ItemError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.columns import column_for
+from silkline.sinks.committed import committed
 from silkline.sinks.sqlite import MAX_COLUMNS, NAMING, SqliteSink, folded
 
 
@@ -124,7 +125,7 @@ def test_columns_are_bounded_and_what_is_beyond_is_kept_as_json(tmp_path: Path, 
     record = {f"n{n}": n for n in range(MAX_COLUMNS + 5)} | {"_more": "mine"}
     position = sink.write(items_for(sink, record), opened(sink, None))
     sink.write(items_for(sink, {"n0": 0, "late": [1]}), position)
-    assert len(query(path, "SELECT 1 FROM pragma_table_info('items')")) == MAX_COLUMNS
+    assert len(query(path, "SELECT 1 FROM pragma_table_info('items')")) == MAX_COLUMNS - 1  # and `_key`
     more = [row[0] for row in query(path, "SELECT _more FROM items ORDER BY _id")]
     assert '"n1004":1004,"_more":"mine"}' in more[0]
     assert more[1] == '{"late":"[1]"}'
@@ -248,3 +249,51 @@ def test_two_tables_in_one_file(tmp_path: Path, items_for, opened, rows_in) -> N
     items.write(items_for(items, {"a": 2}), at_items)
     assert rows_in(tmp_path / "x.db") == [{"a": 1}, {"a": 2}]
     assert query(tmp_path / "x.db", "SELECT b FROM goods") == [(2,)]
+
+
+def keyed(sink: SqliteSink, page: int, *pairs: tuple[str | None, int]) -> list[Item]:
+    """Items of one page by key and number."""
+    return [
+        Item(page, place, {sink.name: sink.encode({"n": n})}, key) for place, (key, n) in enumerate(pairs)
+    ]
+
+
+def test_an_item_with_a_key_takes_the_place_of_the_earlier_row(tmp_path: Path) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    sink.open(None)
+    position = sink.write(keyed(sink, 1, ("a", 1), ("b", 2), (None, 3)), sink.write((), None))
+    position = sink.write(keyed(sink, 2, ("a", 4), ("c", 5), ("c", 6), ("A", 7), (None, 8)), position)
+    found = "SELECT _key, n FROM items ORDER BY _id"
+    assert query(path, found)[0] == ("a", 1)  # until it is certain that its successor counts
+    assert [row.record["n"] for row in committed(str(path), position, None).rows()] == [2, 3, 4, 6, 7, 8]
+    position = sink.finish(position)
+    sink.close()
+    assert query(path, found) == [("b", 2), (None, 3), ("a", 4), ("c", 6), ("A", 7), (None, 8)]
+    assert query(path, "SELECT _key FROM items WHERE n = 3") == [(None,)]
+
+
+def test_a_row_comes_back_when_what_took_its_place_was_never_committed(tmp_path: Path) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    sink.open(None)
+    position = sink.write(keyed(sink, 1, ("a", 1)), sink.write((), None))
+    sink.write(keyed(sink, 2, ("a", 2), ("b", 3)), position)
+    sink.close()  # killed before the commit
+    again = SqliteSink(path)
+    again.open(position)
+    position = again.finish(again.write(keyed(again, 3, ("c", 4)), again.write((), position)))
+    again.close()
+    assert query(path, "SELECT _key, n FROM items ORDER BY _id") == [("a", 1), ("c", 4)]
+
+
+def test_keys_of_items_do_not_clash_with_a_field(tmp_path: Path) -> None:
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path)
+    sink.open(None)
+    item = Item(1, 0, {sink.name: sink.encode({"_key": "mine", "n": 1})}, "theirs")
+    sink.finish(sink.write([item], sink.write((), None)))
+    sink.close()
+    columns = [name for (name,) in query(path, "SELECT name FROM pragma_table_info('items')")]
+    [field] = [name for name in columns if name.startswith("_key_")]
+    assert query(path, f"SELECT _key, {field}, n FROM items") == [("theirs", "mine", 1)]

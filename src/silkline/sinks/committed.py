@@ -20,6 +20,7 @@ import msgspec
 
 from silkline.errors import SinkError
 from silkline.sinks.choose import sink_for
+from silkline.sinks.columns import KEY
 from silkline.sinks.csv import MAX_COLUMNS, MORE, CsvMark, CsvSink
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import Mark
@@ -254,6 +255,15 @@ class CommittedTable:
                 f"cannot read {self.path}: {error}; mend it and run the same command again"
             ) from error
 
+    def _latest(self, db: sqlite3.Connection) -> str:
+        """What leaves out rows that a later one with their key takes the place of."""
+        if all(row[1] != KEY for row in db.execute("PRAGMA table_info(items)")):
+            return ""
+        return (
+            f" AND NOT EXISTS (SELECT 1 FROM items AS later WHERE later.{KEY} = items.{KEY} "
+            f"AND later._id > items._id AND later._id <= {self._last:d})"
+        )
+
     def _read(self, db: sqlite3.Connection) -> Iterator[Row]:
         db.execute("BEGIN")  # one state of the table, whatever its worker does meanwhile
         there = 0
@@ -261,7 +271,9 @@ class CommittedTable:
             there = db.execute("SELECT max(_id) FROM items").fetchone()[0] or 0
         if there < self._last:
             raise shorter(self.path, f"has rows up to {there}", f"{self._last}")
-        found = db.execute("SELECT * FROM items WHERE _id <= ? ORDER BY _id", (self._last,))
+        found = db.execute(
+            f"SELECT * FROM items WHERE _id <= ?{self._latest(db)} ORDER BY _id", (self._last,)
+        )
         columns = [column for column, *_ in found.description]
         fields = {column: field_of(column) for column in columns if column not in INTERNAL}
         for values in found:

@@ -11,7 +11,7 @@ from typing import Any
 
 from silkline.errors import ItemError, SinkError
 from silkline.outcome import Item
-from silkline.sinks.columns import MORE, Naming, column_for
+from silkline.sinks.columns import KEY, MORE, Naming, column_for
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.outputfile import creating, foreign, name_of, prepare, starting, told
 from silkline.sinks.record import json_of
@@ -23,7 +23,7 @@ BUSY_SECONDS = 10.0
 MAX_COLUMNS = 1_000
 MAX_NAME = 200
 KEYS = ("_id", "_fingerprint", "_index")
-INTERNAL = (*KEYS, MORE)
+INTERNAL = (*KEYS, KEY, MORE)
 TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
 
 Row = tuple[tuple[str, ...], tuple[Any, ...]]
@@ -37,6 +37,9 @@ class SqliteSink:
     rows behind it belong to a commit that never happened, and the next write deletes them. A page's
     rows are replaced as a whole, by its fingerprint; (`_fingerprint`, `_index`) is unique.
 
+    An item with a key of its own takes the place of the row that has its `_key`. That row goes with the next
+    write, when the commit of its successor is certain: until then there may be both.
+
     A column is declared INTEGER, REAL or TEXT after the first value that is not None, and SQLite's column
     affinity applies to what comes later. Booleans are 0 and 1, nested values JSON text, integers beyond 64
     bits text, NaN and infinities NULL. A field whose name SQLite would take for another column's (it
@@ -48,10 +51,13 @@ class SqliteSink:
         self.name = name_of(path) if table == "items" else f"{name_of(path)}#{table}"
         self._shown = os.fspath(path)
         self._path = os.path.realpath(path)
+        self._plain = table
         self._table = quoted(table)
         self._connection: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None
         self._columns: dict[str, str | None] = {}
+        self._replaced: set[str] | None = None
+        """Keys that may have more than one row; None where any may."""
 
     def open(self, position: str | None) -> None:
         with starting(), self._told():
@@ -80,6 +86,7 @@ class SqliteSink:
 
     def finish(self, position: str | None) -> str:
         reach("before-finish")
+        self._replaced = None
         with self._told():
             return self._replace((), int(position or NOTHING))
 
@@ -113,6 +120,7 @@ class SqliteSink:
             db.execute("COMMIT")
         except BaseException:
             self._columns = {}  # columns added in here are gone again
+            self._replaced = None
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
@@ -126,30 +134,63 @@ class SqliteSink:
                     "UNIQUE (_fingerprint, _index))"
                 )
             db.execute(f"DELETE FROM {self._table} WHERE _id > ?", (committed,))
+            self._drop_replaced(db)
             self._insert(db, items, committed + 1)
             if items:
                 reach("mid-write")
         if items:
             reach("after-write")
+        self._replaced = {item.key for item in items if item.key is not None}
         return str(committed + len(items))
+
+    def _drop_replaced(self, db: sqlite3.Connection) -> None:
+        """Remove the rows that have a successor by now. Those of other processes' items go when these write
+        again, or at the end."""
+        if self._replaced == set() or KEY not in self._present(db):
+            return
+        rule = f"{KEY} IS NOT NULL" if self._replaced is None else f"{KEY} = ?"
+        db.executemany(
+            f"DELETE FROM {self._table} WHERE {rule} AND _id < "
+            f"(SELECT max(_id) FROM {self._table} AS later WHERE later.{KEY} = {self._table}.{KEY})",
+            [()] if self._replaced is None else [(key,) for key in self._replaced],
+        )
 
     def _insert(self, db: sqlite3.Connection, items: Sequence[Item], first_id: int) -> None:
         pages = {item.fingerprint for item in items}
         db.executemany(f"DELETE FROM {self._table} WHERE _fingerprint = ?", [(page,) for page in pages])
-        numbered = zip(itertools.count(first_id), items, strict=False)
+        last = {item.key: number for number, item in enumerate(items, first_id)}
+        numbered = [
+            (number, item)
+            for number, item in enumerate(items, first_id)
+            if item.key is None or last[item.key] == number
+        ]
+        internal = self._keys_for(db, items)
         for fields, group in itertools.groupby(numbered, key=lambda row: row[1].data[self.name][0]):
             keys, rows = [], []
             for number, item in group:
-                keys.append((number, item.fingerprint, item.index))
+                keys.append((number, item.fingerprint, item.index, item.key)[: len(internal)])
                 rows.append(item.data[self.name][1])
             self._add_columns(db, fields, rows)
             columns, values = self._placed(fields, rows)
-            names = "".join(f", {quoted(column)}" for column in columns)
+            names = ", ".join((*internal, *map(quoted, columns)))
+            marks = ", ".join("?" * (len(internal) + len(columns)))
             db.executemany(
-                f"INSERT INTO {self._table} (_id, _fingerprint, _index{names}) "
-                f"VALUES (?, ?, ?{', ?' * len(columns)})",
+                f"INSERT INTO {self._table} ({names}) VALUES ({marks})",
                 [(*key, *row) for key, row in zip(keys, values, strict=True)],
             )
+
+    def _keys_for(self, db: sqlite3.Connection, items: Sequence[Item]) -> Sequence[str]:
+        """The internal columns of these items: `_key` is made by the first one that has a key."""
+        if all(item.key is None for item in items):
+            return KEYS
+        if KEY not in self._present(db):
+            db.execute(f"ALTER TABLE {self._table} ADD COLUMN {KEY} TEXT")
+        index = quoted(f"{self._plain}_{KEY}")
+        db.execute(f"CREATE INDEX IF NOT EXISTS {index} ON {self._table} ({KEY}) WHERE {KEY} IS NOT NULL")
+        return (*KEYS, KEY)
+
+    def _present(self, db: sqlite3.Connection) -> list[str]:
+        return [row[1] for row in db.execute(f"PRAGMA table_info({self._table})")]
 
     def _placed(
         self, fields: Sequence[str], rows: Sequence[Sequence[Any]]
@@ -171,7 +212,7 @@ class SqliteSink:
         """Have a column for every field; other processes add some, too, and none is ever dropped."""
         if all(field in self._columns for field in fields):
             return
-        present = [row[1] for row in db.execute(f"PRAGMA table_info({self._table})")]
+        present = self._present(db)
         taken = {folded(name): name for name in present} | {folded(name): "" for name in INTERNAL}
         for place, field in enumerate(fields):
             if field in self._columns:
