@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,6 +14,9 @@ from benchmarks.__main__ import main
 from benchmarks.measure import Measurement, fault_of, measure
 from benchmarks.programs import PEER_PROGRAMS, silkline
 from benchmarks.table import rows
+
+from benchmarks import databases as measured
+from tests.seeds import databases
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,3 +111,10 @@ def test_the_table_gives_medians_and_what_silkline_is_to_the_others() -> None:
         ("silkline", "200", "(100-1,000)", "100", "50", ""),
         (peer.title, "100", "(100-100)", "200", "60", "2.00x as fast"),
     ]
+
+
+def test_sinks_are_measured_beside_their_drivers(capsys: pytest.CaptureFixture[str]) -> None:
+    databases.postgresql()
+    asyncio.run(measured.compare("postgresql", measured.CONTESTANTS["postgresql"], rounds=2, count=20))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["postgresql", what] for what in ("new", "again", "CPU")]

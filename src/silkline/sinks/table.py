@@ -103,7 +103,7 @@ async def records_of(rows: Rows, table: Table, places: Places) -> list[list[tupl
     """The rows as the table takes them, slice by slice. Raises RowsRefused for a value that does not fit."""
     made = []
     for part in rows.slices:
-        made.append(_records(part, rows, table, places))
+        made.append(list(zip(*_columns(part, rows, table, places), strict=True)))
         await asyncio.sleep(0)
     return made
 
@@ -112,23 +112,15 @@ async def columns_of(rows: Rows, table: Table, places: Places) -> list[list[Any]
     """The same column by column, those of all slices together."""
     made: list[list[Any]] = [[] for _ in names_of(places)]
     for part in rows.slices:
-        keys = zip(*part.keys, strict=True)
-        for column, values in zip(made, [*keys, *_columns(part, rows, table, places)], strict=True):
+        for column, values in zip(made, _columns(part, rows, table, places), strict=True):
             column.extend(values)
         await asyncio.sleep(0)
     return made
 
 
-def _records(part: Slice, rows: Rows, table: Table, places: Places) -> list[tuple[Any, ...]]:
-    columns = _columns(part, rows, table, places)
-    if not columns:
-        return list(part.keys)
-    return [key + row for key, row in zip(part.keys, zip(*columns, strict=True), strict=True)]
-
-
 def _columns(part: Slice, rows: Rows, table: Table, places: Places) -> list[Sequence[Any]]:
-    columns: list[Sequence[Any]] = []
-    nothing = [None] * len(part.keys)
+    columns: list[Sequence[Any]] = [*part.keys]
+    nothing = [None] * len(part.keys[0])
     for field, name in places.homes.items():
         values = part.values.get(field)
         columns.append(nothing if values is None else _taken(values, rows.types[field], table.columns[name]))
