@@ -77,13 +77,16 @@ class SharedCrawl:
 
     def check_finished(self, capsys: pytest.CaptureFixture[str]) -> None:
         truth = {number: items for number, items in self.pages.truth().items() if items}
-        assert self._export().keys() == truth.keys()
-        assert self.check_running() == len(truth)
         capsys.readouterr()
         assert main(["status", "--json", *self._named]) == 0
         status = json.loads(capsys.readouterr().out)
         sizes = {name: status[name] for name in ("waiting", "delayed", "leased", "done", "dead")}
-        assert sizes == {"waiting": 0, "delayed": 0, "leased": 0, "done": self.pages.count, "dead": 0}
+        expected = {"waiting": 0, "delayed": 0, "leased": 0, "done": self.pages.count, "dead": 0}
+        assert sizes == expected, f"{sizes}, not {expected}"
+        differing = sorted(self._export().keys() ^ truth.keys())
+        assert not differing, f"pages of which there are items, or none, against what they say: {differing}"
+        assert self.check_running() == len(truth)
+        capsys.readouterr()
         assert main(["export", "--json", "--replace", *self._named, "-o", str(self._exported)]) == 0
         summary = json.loads(capsys.readouterr().out)
         assert summary["rows"] == sum(map(len, truth.values()))

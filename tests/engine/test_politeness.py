@@ -74,7 +74,15 @@ def test_each_host_has_its_own_robots_txt_and_their_domain_the_longest_delay(fro
         report = crawler_for(frontier, politeness_by="domain").run(urls)
     assert (report.pages, report.refused) == (7, {"robots": 1})
     late = sorted(starts)[2:]  # the two files are read first
-    assert min(later - earlier for earlier, later in pairwise(late)) > 0.1
+    check_spacing(late, 0.2)
+
+
+def check_spacing(starts: list[float], delay: float) -> None:
+    """What the server sees of a start comes late on a busy machine, which makes one gap longer and the next
+    one shorter; a burst would make several short."""
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
+    assert starts[-1] - starts[0] >= len(gaps) * delay - 0.1, gaps
+    assert sum(gap < 0.6 * delay for gap in gaps) <= 1, gaps
 
 
 def test_a_delay_spaces_the_starts(frontier: str) -> None:
@@ -86,10 +94,7 @@ def test_a_delay_spaces_the_starts(frontier: str) -> None:
 
     with Site({f"/{n}": answer for n in range(8)}) as site:
         assert crawler_for(frontier, delay=0.2).run([f"{site.url}/{n}" for n in range(8)]).pages == 8
-    gaps = [later - earlier for earlier, later in pairwise(starts)]
-    # What the server sees is the start plus connection jitter: no gap may be much shorter.
-    assert starts[-1] - starts[0] >= 7 * 0.2 - 0.1
-    assert min(gaps) > 0.1
+    check_spacing(starts, 0.2)
 
 
 def test_a_delay_is_kept_by_a_worker_that_falls_behind(frontier: str) -> None:
@@ -104,7 +109,7 @@ def test_a_delay_is_kept_by_a_worker_that_falls_behind(frontier: str) -> None:
         # The first page keeps the event loop for itself until the next ones are overdue.
         crawler.handler(lambda page: time.sleep(1.0) if page.url.endswith("/0") else None)
         crawler.run([f"{site.url}/{n}" for n in range(5)])
-    assert min(later - earlier for earlier, later in pairwise(starts)) > 0.2
+    check_spacing(starts, 0.3)
 
 
 def test_a_page_that_comes_while_leases_are_given_back_is_committed(frontier: str) -> None:

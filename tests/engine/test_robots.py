@@ -189,8 +189,10 @@ def test_a_crawl_delay_holds_for_all_processes_together(tmp_path: Path, processe
         assert report.pages == 8
     starts.sort()
     gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
-    # Each process lets one page go when it learns the delay; after that the host has its rate.
-    assert sum(gap < 0.35 for gap in gaps) <= processes - 1, gaps
+    # Each process lets one page go when it learns the delay; after that the host has its rate. What the
+    # server sees of a start comes late on a busy machine: one gap is longer, and the next one shorter.
+    assert starts[-1] - starts[0] >= 0.4 * (len(starts) - processes) - 0.1, gaps
+    assert sum(gap < 0.2 for gap in gaps) <= processes - 1, gaps
     assert robot.asked <= processes
 
 
