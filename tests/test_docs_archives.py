@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from silkline import Crawler, Page
@@ -14,6 +16,24 @@ from tests.documents import run, section
 from tests.site import Site
 
 ARCHIVES = "docs/archives.md"
+
+
+def test_a_folder_keeps_what_is_no_html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def picture(request: web.Request) -> web.Response:
+        return web.Response(body=b"\x89PNG\r\n\x1a\n...", content_type="image/png")
+
+    with Site(
+        {"/": '<h1>Home</h1><img src="/a.png"><a href="/b"></a>', "/a.png": picture, "/b": "<h1>B</h1>"}
+    ) as site:
+        names: dict[str, Any] = {}
+        run(ARCHIVES, "files", names)
+        names["crawler"].run(site.url + "/", quiet=True)
+    [line] = [json.loads(text) for text in Path("pictures/manifest.jsonl").read_text().splitlines()]
+    assert line["type"] == "image/png"
+    assert (Path("pictures") / line["path"]).read_bytes().startswith(b"\x89PNG")
+    assert len(Path("shop.jsonl").read_text().splitlines()) == 2
 
 
 def test_the_examples_read_an_archive_and_parse_it_again(

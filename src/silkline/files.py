@@ -42,7 +42,12 @@ def shown_output(output: str) -> str:
 
 def is_archive(output: str) -> bool:
     """Whether an output keeps pages, not items."""
-    return split_ending(output)[1].lower() in (".warc", ".warc.gz")
+    return output.endswith("/") or split_ending(output)[1].lower() in (".warc", ".warc.gz")
+
+
+def file_of(output: str) -> str:
+    """The file that says what counts in an output: of a folder its manifest, else the output itself."""
+    return os.path.join(output, "manifest.jsonl") if output.endswith("/") else output
 
 
 def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:

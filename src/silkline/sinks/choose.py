@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from silkline.errors import ConfigError
-from silkline.files import is_address, is_archive, shown_output, split_ending
+from silkline.files import file_of, is_address, is_archive, shown_output, split_ending
 from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
 from silkline.sinks.csv import CsvSink
+from silkline.sinks.folder import FilesSink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import foreign, name_of, remove, starting, temporary, told
@@ -68,6 +69,8 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
 
     Raises ConfigError for an ending that no format has, and a package that is missing.
     """
+    if path.endswith("/"):
+        return FilesSink(path)
     if not is_archive(path):
         return sink_for(path, columns=columns, excel=excel)
     try:
@@ -120,10 +123,11 @@ def sinks_for(
     sinks: list[Output] = []
     for path in files_in(paths):
         sinks.append(output_for(path, columns=columns, excel=excel))
-        wrong = used.setdefault(os.path.realpath(path), "")
+        real = os.path.realpath(file_of(path))
+        wrong = used.setdefault(real, "")
         if wrong:
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
-        used[os.path.realpath(path)] = "is named twice"
+        used[real] = "is named twice"
     for output in filter(is_in_bucket, paths):
         sinks.append(objects_sink(output, columns=columns, excel=excel))
         if sinks[-1].name in {sink.name for sink in sinks[:-1]}:
@@ -206,7 +210,7 @@ def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
     wrote it.
     """
     with starting():
-        for path in files_in(paths):
+        for path in map(file_of, files_in(paths)):
             real = os.path.realpath(path)
             if has_spool(path) and os.path.exists(spool_of(real)) and not _is_owned(path, owned):
                 raise ConfigError(foreign(spool_of(path)))
@@ -235,7 +239,7 @@ def discard_owned(paths: Iterable[str], owned: frozenset[str] | None) -> None:
     Raises ConfigError as `refuse_foreign` does; then nothing is removed.
     """
     outputs = tuple(paths)
-    paths = files_in(outputs)
+    paths = tuple(map(file_of, files_in(outputs)))
     refuse_foreign(paths, owned)
     for path in paths:
         if _is_owned(path, owned):
