@@ -40,14 +40,19 @@ def shown_output(output: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder for files; with an ending it is more likely a slip."""
+    return output.endswith("/") and not split_ending(output.rstrip("/"))[1]
+
+
 def is_archive(output: str) -> bool:
     """Whether an output keeps pages, not items."""
-    return output.endswith("/") or split_ending(output)[1].lower() in (".warc", ".warc.gz")
+    return is_folder(output) or split_ending(output)[1].lower() in (".warc", ".warc.gz")
 
 
 def file_of(output: str) -> str:
     """The file that says what counts in an output: of a folder its manifest, else the output itself."""
-    return os.path.join(output, "manifest.jsonl") if output.endswith("/") else output
+    return os.path.join(output, "manifest.jsonl") if is_folder(output) else output
 
 
 def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from silkline.errors import ConfigError
-from silkline.files import file_of, is_address, is_archive, shown_output, split_ending
+from silkline.files import file_of, is_address, is_archive, is_folder, shown_output, split_ending
 from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
@@ -69,7 +69,7 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
 
     Raises ConfigError for an ending that no format has, and a package that is missing.
     """
-    if path.endswith("/"):
+    if is_folder(path):
         return FilesSink(path)
     if not is_archive(path):
         return sink_for(path, columns=columns, excel=excel)

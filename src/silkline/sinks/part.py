@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import ConfigError, SinkError
-from silkline.files import split_ending
+from silkline.files import is_folder, split_ending
 from silkline.outcome import Item
 from silkline.protocols import KeyedSink, Output, PageSink, Positions, Sink
 from silkline.response import Response
@@ -124,7 +124,7 @@ def part_sinks(
 
 
 def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
-    if output.endswith("/"):
+    if is_folder(output):
         return FilesSink(output, manifest=f"manifest.{safe(worker)}.jsonl")
     sink = output_for(part_path(output, worker), columns=columns, excel=excel)
     if isinstance(sink, PageSink):
