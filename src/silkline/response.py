@@ -54,6 +54,8 @@ class Response(msgspec.Struct, frozen=True):
     peer: the server's (or proxy's) address, "192.0.2.1:443" or "[2001:db8::1]:443"; "" where there was none.
     not_modified: the server said that a stored body is still current, and `body` is that one.
     from_cache: `body` is a stored one, whether the server was asked (then `not_modified` too) or not.
+    tls: version of TLS, such as "TLSv1.3"; "" without TLS, and where nobody asked for it (the engine curl
+        tells it to `silkline fetch`, --debug-http and --har alone).
     saved_to: the file that got the body (see Request.save_to); then `body` is empty.
     trail: the exchanges that led here, the last one its own; only kept where pages are archived.
     """
@@ -72,6 +74,7 @@ class Response(msgspec.Struct, frozen=True):
     from_cache: bool = False
     saved_to: str | None = None
     trail: tuple[Hop, ...] = ()
+    tls: str = ""
 
     def header(self, name: str) -> str | None:
         """The first header of that name (any case), decoded as latin-1; None if there is none."""

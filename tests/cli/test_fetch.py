@@ -74,6 +74,15 @@ def test_a_body_is_sent_and_a_body_is_kept(inside: Call, site: Site, tmp_path: P
     assert "00 ff 00 ff" in inside("fetch", f"{site.url}/bin").stdout
 
 
+@pytest.mark.parametrize("fetcher", ["http", "curl"])
+def test_data_is_a_form_unless_a_header_says_else(inside: Call, site: Site, fetcher: str) -> None:
+    words = ("fetch", f"{site.url}/asked", "--data", "a=1", "--fetcher", fetcher)
+    assert "> Content-Type: application/x-www-form-urlencoded" in inside(*words).stdout
+    shown = inside(*words, "--header", "content-type: text/plain").stdout.lower()
+    assert "> content-type: text/plain" in shown
+    assert "urlencoded" not in shown
+
+
 def test_settings_of_a_job_do_not_touch_a_single_page(inside: Call, site: Site, tmp_path: Path) -> None:
     (tmp_path / "silkline.toml").write_text(
         "job = 'shop'\noutputs = ['a.csv']\nfiles_dir = '/nowhere'\ncache = 'offline'\nmax_body = 10\n"

@@ -53,6 +53,21 @@ async def test_the_table_says_which_proxies_work_and_shows_no_password(site: str
     await good.stop()
 
 
+async def test_proxies_of_one_host_are_told_apart_and_repeated_ones_shown(site: str, tmp_path: Path) -> None:
+    good = await TestProxy("me", "s3cret").start()
+    entries = [f"{good.url('me:s3cret')} de", good.url("you:wr0ng"), f"{good.url('me:s3cret')} eu"]
+    (tmp_path / "proxies.txt").write_text("\n".join(entries))
+    words = ["proxies", "test", "proxies.txt", "--echo", f"{site}/ip"]
+    _, out, _ = await silkline(*words, "--json", cwd=tmp_path)
+    first, second = map(json.loads, out.splitlines())
+    assert (first["entry"], first["tags"]) == ("proxies.txt, line 1, 3", ["de", "eu"])
+    assert (second["entry"], second["works"]) == ("proxies.txt, line 2", False)
+    _, out, _ = await silkline(*words, cwd=tmp_path)
+    assert "line 1, 3" in out
+    assert "line 2" in out
+    await good.stop()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

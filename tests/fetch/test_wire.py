@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -228,3 +229,14 @@ async def test_a_cancelled_fetch_is_seen(serve: Serve, engine: Engine) -> None:
     with pytest.raises((asyncio.CancelledError, FetchError)):
         await task
     assert (seen[0].response, seen[0].error) == (None, None)
+
+
+async def test_the_version_of_tls_is_told(serve: Serve, engine: Engine, tls_context: ssl.SSLContext) -> None:
+    tls_context.maximum_version = ssl.TLSVersion.TLSv1_2
+    server = await serve({"/": answer_of(200, {}, b"")}, tls=tls_context)
+    plain = await serve({"/": answer_of(200, {}, b"")})
+    fetcher = engine(verify=False, watched=True)
+    for _ in range(2):  # on a new connection and on the same again
+        assert (await fetcher.fetch(Request(server.url()))).tls == "TLSv1.2"
+    assert (await fetcher.fetch(Request(plain.url()))).tls == ""
+    assert server.connections == 1

@@ -129,3 +129,10 @@ def test_dropped_items_count_by_a_bounded_number_of_reasons() -> None:
     kept = Kept(pages=1, retried=0, dead=0, items=0, links=0, stale=0, dead_items=3)
     tallies[0](kept)
     assert merge(tallies).dead_items == 3
+
+
+def test_the_bytes_of_a_saved_file_are_those_that_came() -> None:
+    event = visited(Done(), status=200)
+    saved = msgspec.structs.replace(event.response, body=b"", wire_bytes=12_345, saved_to="/tmp/f")
+    tally = tally_of(msgspec.structs.replace(event, response=saved))
+    assert tally.bytes == 12_345

@@ -28,6 +28,9 @@ OPTIONS = (
 OF_A_JOB = frozenset({"job", "frontier", "outputs", "fresh", "strict", "files_dir", "cache", "cache_size"})
 """Settings that mean nothing to a single page, whatever the environment and silkline.toml say."""
 
+FORM = "application/x-www-form-urlencoded"
+"""What --data is, unless --header says something else."""
+
 
 @with_debug
 @with_some_settings(*OPTIONS)
@@ -43,7 +46,11 @@ def fetch(
     ] = None,
     data: Annotated[
         str | None,
-        Option(metavar="TEXT", help="The request's body; @FILE for that of a file.", rich_help_panel=WHAT),
+        Option(
+            metavar="TEXT",
+            help="The request's body, a form unless --header says else; @FILE for a file's.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     as_json: Annotated[bool, Option("--json", metavar=" ", help="Print one JSON object.")] = False,
     config: Config = None,
@@ -69,7 +76,9 @@ def fetch(
     warn(resolved.warnings)
     settings = resolved.settings
     check_settings(settings)
-    fetched = asyncio.run(fetch_once(_request(url, output, method, data), settings))
+    has_type = any(line.lower().startswith("content-type:") for line in settings.headers)
+    request = _request(url, output, method, data, has_type=has_type)
+    fetched = asyncio.run(fetch_once(request, settings))
     if as_json:
         echo(as_json_object(fetched, secrets=settings.wire_secrets))
     else:
@@ -77,8 +86,8 @@ def fetch(
     return 0 if fetched.response is not None else 1
 
 
-def _request(url: str, output: str | None, method: str | None, data: str | None) -> Any:
-    """Raises ConfigError for what cannot be sent."""
+def _request(url: str, output: str | None, method: str | None, data: str | None, *, has_type: bool) -> Any:
+    """has_type: the settings name a Content-Type. Raises ConfigError for what cannot be sent."""
     from silkline.errors import BadUrlError, ConfigError, TaskError
     from silkline.request import Request, request_from_task
     from silkline.url import check
@@ -88,7 +97,8 @@ def _request(url: str, output: str | None, method: str | None, data: str | None)
         verb = (method or ("GET" if body is None else "POST")).upper()
         request_from_task(f'{{"url": "http://x/", "method": "{verb}"}}')
         save_to = None if output is None else str(Path(output).absolute())
-        return Request(check(url), method=verb, body=body, save_to=save_to)
+        headers = {} if body is None or has_type else {"Content-Type": FORM}
+        return Request(check(url), method=verb, headers=headers, body=body, save_to=save_to)
     except (BadUrlError, TaskError) as error:
         raise ConfigError(str(error)) from error
 

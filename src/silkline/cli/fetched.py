@@ -64,6 +64,7 @@ def as_json_object(fetched: Fetched, *, secrets: bool = False) -> str:
             "status": response.status,
             "history": [shown(url) for url in response.history],
             "http_version": response.http_version,
+            "tls": response.tls,
             "peer": response.peer,
             "timings": msgspec.structs.asdict(response.timings),
             "body_bytes": len(response.body),
@@ -86,7 +87,8 @@ def _answer(response: Response, *, secrets: bool) -> list[str]:
     shown = (lambda url: url) if secrets else redacted_url
     lines = [_row("redirected", shown(url)) for url in response.history]
     lines.append(_row("answer", f"{response.status} {phrase(response.status)} from {shown(response.url)}"))
-    lines.append(_row("protocol", f"HTTP/{response.http_version}" + (response.peer and f", {response.peer}")))
+    spoken = (f"HTTP/{response.http_version}", response.tls, response.peer)
+    lines.append(_row("protocol", ", ".join(filter(None, spoken))))
     lines.append(_row("time", timing_line(response.timings)))
     lines.append(_row("body", size_line(response)))
     if response.body:

@@ -45,12 +45,12 @@ async def _listed(source: Source, fetch: CallNext) -> Sequence[Proxy]:
 def table_of(results: Sequence[Checked]) -> Table:
     working = sum(result.works for result in results)
     table = Table(header_style="dim", title=f"{working} of {len(results)} proxies work", title_justify="left")
-    for name in ("proxy", "tags", "works", "seconds", "exit address"):
+    for name in ("proxy", "entry", "tags", "works", "seconds", "exit address"):
         table.add_column(name, overflow="fold", justify="right" if name == "seconds" else "left")
     for result in results:
         last = result.exit or "-" if result.works else figures.one_line(result.error, 200)
         table.add_row(
-            *map(Text, (result.proxy, " ".join(result.tags), "yes" if result.works else "no")),
+            *map(Text, (result.proxy, result.entry, " ".join(result.tags), "yes" if result.works else "no")),
             f"{result.seconds:.2f}",
             Text(last),
         )

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
+
 from silkline.config import Settings
 from silkline.engine.around import proxies_of
 from silkline.engine.discovery import RedirectGuard
@@ -59,9 +61,11 @@ async def fetcher_for(
     hops, guard = await hops_of(settings, opened, named, sessions, robots), guard_of(settings, named)
     if scope is not None:
         hops.insert(0, RedirectGuard(scope).hop)
+    options = options_of(settings)
     if seeing := (*watchers, *watchers_of(settings, opened)):
-        hops.append(wire_hop(seeing, options_of(settings).headers))  # innermost: it sees what is sent
-    fetcher = engine_of(settings)(options_of(settings), hops=hops, guard=guard)
+        hops.append(wire_hop(seeing, options.headers))  # innermost: it sees what is sent
+        options = msgspec.structs.replace(options, watched=True)
+    fetcher = engine_of(settings)(options, hops=hops, guard=guard)
     opened.push_async_callback(fetcher.close)
     return fetcher
 

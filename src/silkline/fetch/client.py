@@ -133,6 +133,7 @@ class Client:
             http_version=_version(response.version),
             wire_bytes=wire_bytes,
             peer=current.peer,
+            tls=current.version,
         )
 
     async def _send(

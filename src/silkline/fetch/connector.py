@@ -28,13 +28,14 @@ class Exchange:
     """What the connector tells about one hop. Belongs to the task that made it and those it starts.
 
     host: as in the URL; guarded: whether the guard is asked.
-    peer: the address of the other end. dns, connect, tls: seconds; 0 where a connection was reused.
+    peer: the address of the other end. version: of TLS.
+    dns, connect, tls: seconds; 0 where a connection was reused.
     refusal: the guard's last one.
     phase: "dns", "connect" or "tls", while there is no connection.
     """
 
     # Most hops find a connection and set the peer only: the rest costs nothing as long as it is a default.
-    peer = phase = host = ""
+    peer = version = phase = host = ""
     dns = connect = tls = since = 0.0
     guarded = False
     refusal: BlockedError | None = None
@@ -75,11 +76,11 @@ class _Protocol(ResponseHandler):
     """aiohttp's protocol; notes when TCP is connected, which is when it is made, and to whom, and counts the
     interim answers, which aiohttp reads past for as long as they come."""
 
-    __slots__ = ("_interim", "peer")
+    __slots__ = ("_interim", "peer", "version")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.peer = ""
+        self.peer = self.version = ""
         self._interim = 0
         if (current := exchange.get(None)) is not None:
             current.step("tls")
@@ -87,6 +88,8 @@ class _Protocol(ResponseHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.peer = address_of(transport.get_extra_info("peername"))
+        if (tls := transport.get_extra_info("ssl_object")) is not None:
+            self.version = tls.version() or ""
 
     def set_response_params(self, **params: Any) -> None:
         super().set_response_params(**params)
@@ -186,7 +189,8 @@ class Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
     ) -> Any:
         connection = await super().connect(req, traces, timeout)
-        exchange.get().peer = connection.protocol.peer  # type: ignore[union-attr]
+        current, protocol = exchange.get(), cast(_Protocol, connection.protocol)
+        current.peer, current.version = protocol.peer, protocol.version
         self._deadlines.waiting("first_byte")
         return connection
 

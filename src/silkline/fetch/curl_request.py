@@ -58,6 +58,8 @@ class Setup:
             (pycurl.MAXAGE_CONN, _IDLE_SECONDS),
             (pycurl.CONNECTTIMEOUT_MS, max(1, round(options.connect_timeout * 1000))),
         ]
+        if options.watched:
+            self._fixed.append((pycurl.VERBOSE, 1))
         if not options.verify:
             self._fixed += [(pycurl.SSL_VERIFYPEER, 0), (pycurl.SSL_VERIFYHOST, 0)]
             self._fixed += [(pycurl.PROXY_SSL_VERIFYPEER, 0), (pycurl.PROXY_SSL_VERIFYHOST, 0)]

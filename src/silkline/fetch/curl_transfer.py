@@ -54,6 +54,8 @@ _SMALL = 65_536
 """Bytes of a body up to which it does not matter what length it was said to have."""
 _LONG_LENGTH, _MAX_DIGITS = 18, 100
 _MAX_LENGTH = 2**63 - 1
+_TLS = b"SSL connection using "
+"""How libcurl begins to tell the version."""
 _MAX_PEERS = 4_096
 _HEADER_SIZE, _FIRST_BYTE = pycurl.HEADER_SIZE, pycurl.STARTTRANSFER_TIME
 _NEW_CONNECTIONS, _CONNECTION = pycurl.NUM_CONNECTS, pycurl.CONN_ID
@@ -69,6 +71,7 @@ class Shared:
         self.guard = guard
         self.reader = HeadReader()
         self._peers: dict[int, str] = {}
+        self._versions: dict[int, str] = {}
 
     def peer(self, get: Callable[[int], Any]) -> str:
         """The address of the other end, which is put together once for a connection."""
@@ -79,6 +82,14 @@ class Shared:
                 self._peers.clear()
             known = self._peers[number] = address_of((get(pycurl.PRIMARY_IP), get(pycurl.PRIMARY_PORT)))
         return known
+
+    def version(self, connection: int, heard: str) -> str:
+        """Of a connection's TLS: what was heard when it was made, by this transfer or an earlier one."""
+        if heard:
+            if len(self._versions) >= _MAX_PEERS:
+                self._versions.clear()
+            self._versions[connection] = heard
+        return self._versions.get(connection, "")
 
 
 class Transfer:
@@ -104,6 +115,7 @@ class Transfer:
         self.url = self.proxy = ""
         self.size = 0
         self.error: SilklineError | None = None
+        self._tls = ""
         self.pace: Pace | None = None
         self._multi = multi
         self._shared = shared
@@ -118,6 +130,7 @@ class Transfer:
         easy.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         easy.setopt(pycurl.WRITEFUNCTION, self._write)
         easy.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        easy.setopt(pycurl.DEBUGFUNCTION, self._hear)
 
     def begin(self, request: Request, url: str, download: Download | None) -> None:
         """`url` is about to be fetched, into a file if there is a `download`."""
@@ -190,6 +203,7 @@ class Transfer:
             head.version,
             self.size,
             self._shared.peer(get),
+            tls=self._version(get),
         )
 
     def _set_limit(self, head: Head) -> None:
@@ -293,6 +307,13 @@ class Transfer:
             first_byte, total, dns, max(0.0, connect - dns), max(0.0, tls - connect) if tls else 0.0
         )
 
+    def _version(self, get: Callable[[int], Any]) -> str:
+        """Of TLS. libcurl tells it when it connects only."""
+        version, self._tls = self._tls, ""
+        if not self._shared.options.watched or not self.url.startswith("https:"):
+            return ""
+        return self._shared.version(get(_CONNECTION), version)
+
     # Called by libcurl, which would print an exception and lose it: so what goes wrong is kept in `error`.
 
     def _write(self, data: bytes) -> int | None:
@@ -318,6 +339,10 @@ class Transfer:
         elif not self._redirects:
             self._pieces.append(data)
         return None
+
+    def _hear(self, kind: int, text: bytes) -> None:
+        if kind == pycurl.INFOTYPE_TEXT and text.startswith(_TLS):
+            self._tls = text[len(_TLS) :].split()[0].decode("latin-1")
 
     def _open_socket(self, purpose: int, address: Any) -> int:
         try:

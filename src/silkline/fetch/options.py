@@ -33,6 +33,7 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: whether TLS certificates are checked.
     ca_file: PEM file of the certificates that are trusted; "" for those of the system.
     http_version: "auto" (HTTP/2 over TLS where engine and server have it), "1.1", "2" or "3".
+    watched: somebody looks at each exchange, so that what costs a little more to find out is told, too.
     min_speed: bytes per second of a body that are too few when they stay so for min_speed_window seconds.
     """
 
@@ -54,6 +55,7 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     http_version: str = "auto"
     min_speed: float = 100.0
     min_speed_window: float = 30.0
+    watched: bool = False
 
     @property
     def headers(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 
 import ada_url
@@ -116,10 +116,19 @@ def _next_request(request: Request, status: int, url: str) -> Request:
     if dropped:
         headers = {name: value for name, value in headers.items() if name.lower() not in dropped}
     if "@" in url:
-        url, authorization = split_credentials(url)  # or the URL would bring them into items and logs
-        if authorization and not any(name.lower() == "authorization" for name in headers):
-            headers = {**headers, "Authorization": authorization}
+        url, headers = _without_credentials(url, request.url, headers)
     return msgspec.structs.replace(request, url=url, method=method, body=body, headers=headers)
+
+
+def _without_credentials(url: str, base: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """What a Location says of user and password becomes a header: in the URL they would come into items and
+    logs. Those of the URL that the user wrote stay where they are."""
+    clean, authorization = split_credentials(url)
+    if authorization is None or split_credentials(base)[1] == authorization:
+        return url, headers
+    if any(name.lower() == "authorization" for name in headers):
+        return clean, headers
+    return clean, {**headers, "Authorization": authorization}
 
 
 def _target(base: str, location: bytes) -> str:

@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     job.
 
     reason: "finished", "interrupted", "budget", "already finished", or the line of the error that ended it.
-    pages: pages done. items: items delivered. bytes: of decoded bodies.
+    pages: pages done. items: items delivered. bytes: of decoded bodies, of saved files as transferred.
     seconds: how long it ran. pages_per_second: over that time.
     requests: visits made. retried: those that were put back for another try.
     unmodified: responses whose body the server did not send again; cached: those it was not asked for.

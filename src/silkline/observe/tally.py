@@ -30,7 +30,7 @@ class Tally(msgspec.Struct):
     requests: visits that ended, whatever came of them.
     pages: visits whose page was kept as done.
     links_added: links that were new to the frontier. links_dropped: links that were not followed.
-    bytes: of decoded bodies. wire_bytes: of bodies as transferred.
+    bytes: of decoded bodies, of saved files as transferred. wire_bytes: of bodies as transferred.
     unmodified: responses whose body the server did not send again. cached: those it was not asked for.
     stale: outcomes that came too late to count.
     duplicates: of the pages, those that another request has, too: their items are dropped.
@@ -104,7 +104,8 @@ class Tally(msgspec.Struct):
         response = event.response
         seconds = event.seconds
         if response is not None:
-            self.bytes += len(response.body)
+            # What was saved is not in memory: by what came over the wire.
+            self.bytes += len(response.body) if response.saved_to is None else response.wire_bytes
             self.wire_bytes += response.wire_bytes
             if response.from_cache:
                 self.unmodified += response.not_modified

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
 from datetime import date, datetime, time, timedelta
@@ -27,9 +28,9 @@ def record_of(item: object) -> dict[str, Any]:
 
     Takes mappings with text keys, dataclasses, msgspec structs (under their encoded field names), attrs
     classes (without their private attributes) and pydantic models (`model_dump(mode="json")`), nested
-    in each other and in sequences and sets, which become lists. Dates and times become ISO 8601 text, Decimal
-    and UUID text (no digit is lost), bytes base64 text, enum members their value. NaN and the infinities
-    become None, since JSON has no word for them; a lone surrogate becomes U+FFFD, as on the web.
+    in each other and in sequences and sets, which become lists. Dates and times become ISO 8601 text, paths,
+    Decimal and UUID text (no digit is lost), bytes base64 text, enum members their value. NaN and the
+    infinities become None, since JSON has no word for them; a lone surrogate becomes U+FFFD, as on the web.
 
     Raises ItemError for anything else, naming the type, and the field if it is inside of one.
     """
@@ -118,6 +119,8 @@ def _foreign(value: Any) -> Any:
     """What msgspec does not know by itself. pydantic is only looked for where it was imported already."""
     if type(value) in (list, tuple, set, frozenset, dict):  # msgspec knows them, but not as keys
         raise TypeError(f"a {_kind(value)} cannot be a field name")
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
     for kind in (str, int, float):  # subclasses, as other libraries return them
         if isinstance(value, kind):
             return kind(value)

@@ -21,10 +21,11 @@ _MAYBE_ADDRESS = re.compile(r"[0-9A-Fa-f.:]{2,45}")
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """proxy: without user and password. seconds: of the answer. exit: the address that the site saw, "" where
-    its answer has none. error: "" where it works."""
+    """proxy: without user and password. entry: where it is listed. seconds: of the answer. exit: the address
+    that the site saw, "" where its answer has none. error: "" where it works."""
 
     proxy: str
+    entry: str
     tags: tuple[str, ...]
     works: bool
     seconds: float
@@ -54,8 +55,8 @@ async def _checked(proxy: Proxy, fetch: CallNext, echo: str) -> Checked:
     seconds = perf_counter() - started
     tags = tuple(sorted(proxy.tags))
     if failure:
-        return Checked(proxy.name, tags, False, seconds, error=failure)
-    return Checked(proxy.name, tags, True, seconds, address_in(response.body[:4_096]))
+        return Checked(proxy.name, proxy.where, tags, False, seconds, error=failure)
+    return Checked(proxy.name, proxy.where, tags, True, seconds, address_in(response.body[:4_096]))
 
 
 def address_in(body: bytes) -> str:

@@ -21,10 +21,12 @@ _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """url: with user and password percent-encoded. tags: regions and the like, in lower case."""
+    """url: with user and password percent-encoded. tags: regions and the like, in lower case. where: the
+    entries of the list that name it, such as "proxies.txt, line 3", which tells proxies of one host apart."""
 
     url: str
     tags: frozenset[str] = frozenset()
+    where: str = ""
 
     @property
     def name(self) -> str:
@@ -50,7 +52,8 @@ def proxies_from(text: str, where: str) -> tuple[list[Proxy], list[str]]:
     """All proxies of a list: a line each, blank ones and `#` comments left out; or a JSON array of such
     lines, or of objects with "url" and "tags".
 
-    Returns them in order, each once, and a line for each entry that is none.
+    Returns them in order, each once, with the tags of all its entries, and a line for each entry that is
+    none.
     """
     if not text.lstrip().startswith("["):
         return proxies_of((line.split(" #")[0].strip() for line in text.splitlines()), where)
@@ -72,7 +75,11 @@ def proxies_of(entries: Iterable[Any], where: str) -> tuple[list[Proxy], list[st
         except ConfigError as error:
             wrong.append(f"{where}, line {number}: {error}")
         else:
-            found.setdefault(proxy.url, proxy)
+            known = found.get(proxy.url)
+            if known is None:
+                found[proxy.url] = Proxy(proxy.url, proxy.tags, f"{where}, line {number}")
+            else:
+                found[proxy.url] = Proxy(proxy.url, known.tags | proxy.tags, f"{known.where}, {number}")
     return list(found.values()), wrong
 
 
