@@ -6,7 +6,7 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 
 import ada_url
@@ -120,7 +120,7 @@ def _next_request(request: Request, status: int, url: str) -> Request:
     return msgspec.structs.replace(request, url=url, method=method, body=body, headers=headers)
 
 
-def _without_credentials(url: str, base: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+def _without_credentials(url: str, base: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
     """What a Location says of user and password becomes a header: in the URL they would come into items and
     logs. Those of the URL that the user wrote stay where they are."""
     clean, authorization = split_credentials(url)
