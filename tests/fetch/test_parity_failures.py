@@ -297,3 +297,27 @@ async def test_a_failed_body_costs_its_connection_only(serve: Serve, engine: Eng
         with pytest.raises(DecodeError):
             await fetcher.fetch(Request(server.url("/bad")))
         assert (await fetcher.fetch(Request(server.url("/good")))).body == b"good"
+
+
+async def test_idle_connections_that_all_turn_out_to_be_closed_fail_no_page(engine: Engine) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    together = asyncio.Barrier(8)
+    connections = 0
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        if connections <= 8:
+            await together.wait()
+        writer.write(answer)
+        await reader.read(1)  # a second request, which gets no answer
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        fetcher = engine(timeout=10)
+        await asyncio.gather(*(fetcher.fetch(Request(url)) for _ in range(8)))
+        assert (await fetcher.fetch(Request(url))).body == b"ok"
+        assert connections == 9
+        await fetcher.close()

@@ -39,6 +39,9 @@ _REDIRECT_WAIT = 1.0
 _FRAMING = {"chunked", "identity", ""}
 """Transfer codings that nobody has to ask for (RFC 9112, section 7), and one that once existed."""
 
+_MOST_IDLE = 16
+"""Connections that are tried, at most, because they are there."""
+
 _DIRECT: Mapping[str, Any] = {}
 
 
@@ -99,7 +102,7 @@ class Client:
         started = perf_counter()
         try:
             if not request.proxy:
-                response = await self._send(request, url)
+                response = await self._sent(request, url, current)
                 first_byte = perf_counter() - started
                 try:
                     body, wire_bytes = await self._receive(response, download)
@@ -135,6 +138,17 @@ class Client:
             peer=current.peer,
             tls=current.version,
         )
+
+    async def _sent(self, request: Request, url: str, current: Exchange) -> aiohttp.ClientResponse:
+        """Try connections that were idle, which the server may have closed, until one is not or a new one is
+        made, where the request may be sent again (RFC 9112, section 9.3.1)."""
+        for _ in range(_MOST_IDLE):
+            try:
+                return await self._send(request, url)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if current.made or request.method not in ("GET", "HEAD"):
+                    raise
+        return await self._send(request, url)
 
     async def _send(
         self,

@@ -30,7 +30,7 @@ class Exchange:
     host: as in the URL; guarded: whether the guard is asked.
     peer: the address of the other end. version: of TLS.
     dns, connect, tls: seconds; 0 where a connection was reused.
-    refusal: the guard's last one.
+    refusal: the guard's last one. made: a connection had to be made.
     phase: "dns", "connect" or "tls", while there is no connection.
     """
 
@@ -39,11 +39,13 @@ class Exchange:
     dns = connect = tls = since = 0.0
     guarded = False
     refusal: BlockedError | None = None
+    made = False
 
     def begin(self, host: str, guarded: bool) -> None:
         """A connection has to be made."""
         self.host = host
         self.guarded = guarded
+        self.made = True
         self.refusal = None
         self.since = 0.0
         self.phase = "dns"

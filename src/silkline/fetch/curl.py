@@ -76,7 +76,11 @@ class CurlClient:
             self._multi.add(transfer.easy, transfer.done)
             if self._timer is None:
                 self._timer = self._loop.call_later(self._interval, self._look)
-            return transfer.response(await future)
+            cause = await future
+            if cause is not None and transfer.was_unlucky(cause):
+                transfer.forget()
+                cause = await self._on_a_new_connection(transfer, request, download)
+            return transfer.response(cause)
         except pycurl.error as error:
             raise FetchError(f"libcurl cannot start: {error}") from error
         finally:
@@ -87,6 +91,19 @@ class CurlClient:
                 self._pass_on(transfer)
             else:
                 self._free.append(transfer)
+
+    async def _on_a_new_connection(
+        self, transfer: Transfer, request: Request, download: Download | None
+    ) -> pycurl.error | None:
+        """Once more: connections that were idle were all closed by the server, one after the other."""
+        transfer.easy.setopt(pycurl.FRESH_CONNECT, 1)
+        try:
+            transfer.begin(request, transfer.url, download)
+            transfer.future = self._loop.create_future()
+            self._multi.add(transfer.easy, transfer.done)
+            return await transfer.future
+        finally:
+            transfer.easy.setopt(pycurl.FRESH_CONNECT, 0)
 
     def adjust(self, options: FetchOptions) -> None:
         """Take over timeout and limit."""

@@ -50,6 +50,7 @@ _CONNECTING = (
     pycurl.E_COULDNT_RESOLVE_PROXY,
     E_PROXY,
 )
+_BROKEN = (pycurl.E_SEND_ERROR, pycurl.E_RECV_ERROR, pycurl.E_GOT_NOTHING)
 _SMALL = 65_536
 """Bytes of a body up to which it does not matter what length it was said to have."""
 _LONG_LENGTH, _MAX_DIGITS = 18, 100
@@ -145,6 +146,18 @@ class Transfer:
         self.ended = True
         if not self.future.done():
             self.future.set_result(cause)
+
+    def was_unlucky(self, cause: pycurl.error) -> bool:
+        """Whether nothing came but the end of a connection that was idle before, and the request may be sent
+        again (RFC 9112, section 9.3.1). libcurl tries five such connections and no new one."""
+        return (
+            cause.args[0] in _BROKEN
+            and not self._lines
+            and self.error is None
+            and not self.proxy
+            and self.request.method in ("GET", "HEAD")
+            and not self.easy.getinfo(_NEW_CONNECTIONS)
+        )
 
     def forget(self) -> None:
         """Make ready for the next exchange."""
