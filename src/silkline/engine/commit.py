@@ -82,6 +82,10 @@ class Committer:
         self._withdrawn += tokens
         self._arrived.set()
 
+    def owes(self) -> bool:
+        """Whether leases that were given back are still to be released."""
+        return bool(self._withdrawn)
+
     def hurry(self) -> None:
         """Do not linger if visitors are idle: a commit is what they may be waiting for."""
         if self._pending and self._held.starving:
@@ -112,8 +116,9 @@ class Committer:
                     if self._delivery is not None:
                         await self._delivery.settle(group, committed)
             if self._withdrawn:
-                tokens, self._withdrawn = self._withdrawn, []
+                tokens = list(self._withdrawn)
                 await self._frontier.release(tokens)
+                del self._withdrawn[: len(tokens)]  # until then they are owed: more may have come behind them
                 self._wake_leaser()  # when they are due again only the frontier knows
 
     async def _delivered(self) -> list[Sequence[Outcome]]:

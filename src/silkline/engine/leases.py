@@ -199,6 +199,7 @@ class Leaser:
     """Asks the frontier for leases until there is a reason to stop. Where there are none it sleeps until the
     frontier said to ask again, or something woke it: it never polls.
 
+    owes: whether leases that were given back have not reached the frontier yet, where they count as held.
     forget: called where the store has lost what this worker knows to be in it, before any lease is visited.
     keep_alive: a complete job is no reason to stop.
     """
@@ -211,6 +212,7 @@ class Leaser:
         give_back: Callable[[Sequence[int]], None],
         hungry: Callable[[], None],
         forget: Callable[[], None],
+        owes: Callable[[], bool] = lambda: False,
         *,
         keep_alive: bool = False,
     ) -> None:
@@ -220,6 +222,7 @@ class Leaser:
         self._give_back = give_back
         self._hungry = hungry
         self._forget = forget
+        self._owes = owes
         self._keep_alive = keep_alive
         self._wake = asyncio.Event()
 
@@ -246,7 +249,7 @@ class Leaser:
             refused = self._held.take(batch.leases)
             if refused:
                 self._give_back(refused)
-            if not batch.leases and not len(self._held):
+            if not batch.leases and not len(self._held) and not self._owes():
                 if batch.budget_spent:
                     return "budget"
                 if batch.finished and not seeding and not self._keep_alive:

@@ -103,6 +103,7 @@ class Worker:
             self._committer.give_back,
             self._committer.hurry,
             self._known.clear,
+            self._committer.owes,
             keep_alive=settings.keep_alive,
         )
         share = None if settings.max_memory is None else settings.max_memory // settings.processes
