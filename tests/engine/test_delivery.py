@@ -266,3 +266,14 @@ def test_two_outputs_of_one_name_are_refused(tmp_path: Path) -> None:
     crawler.handler(lambda page: None)
     with pytest.raises(ConfigError, match="two outputs have the name 'a'"):
         crawler.run("https://shop.example/")
+
+
+async def test_a_server_that_is_away_at_the_start_ends_the_run_and_says_so() -> None:
+    class Away(Table):
+        async def open(self) -> None:
+            raise SinkAwayError("table is away")
+
+    delivery = Delivery([Away()], lambda event: None)
+    with pytest.raises(SinkAwayError, match="table is away; when a crawl starts it has to answer"):
+        await delivery.open()
+    await delivery.close()

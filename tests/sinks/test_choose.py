@@ -112,6 +112,13 @@ def test_an_output_where_no_file_can_be_made_was_never_there(name: str) -> None:
         sink.open(None)
 
 
+@pytest.mark.parametrize("name", ["items.csv", "items.jsonl", "items.db", "new/items.csv"])
+def test_an_output_below_a_file_is_told_which_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / "lib.sh").touch()
+    with pytest.raises(ConfigError, match=r"cannot be created: \S*/lib\.sh\S* is a file and no folder"):
+        sink_for(f"{tmp_path}/lib.sh/{name}").open(None)
+
+
 class TestDiscardOwned:
     def test_only_what_the_job_has_written_is_removed(self, tmp_path: Path) -> None:
         mine, empty, missing = (str(tmp_path / name) for name in ("mine.csv", "empty.csv", "missing.csv"))

@@ -191,7 +191,7 @@ def test_what_cannot_be_the_target_is_refused(tmp_path: Path, name: str, message
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="cannot write"):
+    with pytest.raises(ConfigError, match="file is a file and no folder"):
         exported(tmp_path, [], "file/all.jsonl")
 
 
@@ -211,3 +211,9 @@ def test_memory_does_not_grow_with_the_files(
     finally:
         tracemalloc.stop()
     assert peak < path.stat().st_size / 3
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place that takes no files is needed")
+def test_a_place_that_takes_no_files_is_not_taken_for_a_lost_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^/proc/x\.csv cannot be created: no files can be made there"):
+        export(parts(tmp_path, ".jsonl"), Target("/proc/x.csv"))

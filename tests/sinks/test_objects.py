@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from silkline.errors import ConfigError, SinkError
+from silkline.errors import ConfigError, SinkAwayError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.choose import discard_owned, keyed_sinks_for, objects_sink, sinks_for
 from silkline.sinks.objects import ObjectsSink
@@ -203,3 +203,17 @@ def test_killed_at_any_instant_the_manifest_names_every_item_once(tmp_path: Path
         found = sorted(row["url"] for row in bucket.items("items.manifest.json"))
         assert found == sorted(site.url + path for path in pages)
         assert len(bucket.names()) > 5
+
+
+def test_a_bucket_that_is_away_at_the_start_is_no_fault_of_the_configuration(
+    bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datetime import timedelta
+
+    from silkline.sinks import bucket as module
+
+    monkeypatch.setattr(module, "PATIENCE", timedelta(seconds=0.2))
+    sink = objects_sink(bucket.url("items.jsonl"))
+    bucket.kill()
+    with pytest.raises(SinkAwayError, match="when a crawl starts it has to answer"):
+        sink.open(None)

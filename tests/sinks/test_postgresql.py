@@ -8,14 +8,18 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.protocols import KeyedSink
+from silkline.sinks.choose import keyed_sink_for
+from silkline.sinks.postgresql import PostgresqlSink
 from tests.seeds.databases import POSTGRESQL, postgresql
 from tests.sinks.contract.sql import PostgresqlTarget
 from tests.sinks.contract.target import item, own
+from tests.sqlservers import PostgresqlServer
 
 
 @pytest.fixture
@@ -188,3 +192,76 @@ async def test_a_user_who_may_not_is_told_so() -> None:
     finally:
         await sink.close()
         target.run("DROP ROLE silkline_nobody")
+
+
+async def test_fields_named_like_system_columns_get_columns_of_their_own(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    fields = {"ctid": "a", "xmin": 1, "xmax": 2, "cmin": 3, "cmax": 4, "tableoid": 5, "oid": 6}
+    await sink.write([item(sink, fields)])
+    await sink.write([item(sink, fields)])
+    [row] = target.rows()
+    found = {name.rpartition("_")[0] or name: value for name, value in own(row).items()}
+    assert found == fields
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "_key integer PRIMARY KEY, _fingerprint bigint, _index integer",
+        "_key text PRIMARY KEY, _fingerprint integer, _index integer",
+        "_key text PRIMARY KEY, _fingerprint bigint, _index text",
+    ],
+)
+async def test_a_key_column_of_another_type_is_refused_with_what_changes_it(
+    target: PostgresqlTarget, columns: str
+) -> None:
+    target.run(f"CREATE TABLE {target.quoted} ({columns})")
+    sink = target.sink()
+    try:
+        with pytest.raises(ConfigError, match="the column _") as caught:
+            await sink.open()
+        target.run(str(caught.value).partition("change it: ")[2])
+        await sink.open()
+        await sink.write([item(sink, {"sku": "a"})])
+    finally:
+        await sink.close()
+    assert [own(row) for row in target.rows()] == [{"sku": "a"}]
+
+
+async def test_what_does_not_fit_names_its_column(target: PostgresqlTarget) -> None:
+    prepared(target, '"code, of it" varchar(3)')
+    sink = target.sink()
+    try:
+        await sink.open()
+        with pytest.raises(RowsRefused, match=r"^code, of it: value too long for type"):
+            await sink.write([item(sink, {"code, of it": "abcd"})])
+    finally:
+        await sink.close()
+
+
+async def test_a_table_that_is_dropped_is_told_with_what_comes_next(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    await sink.write([item(sink, {"n": 1})])
+    target.drop()
+    with pytest.raises(SinkError, match="if it was dropped, run the same command again"):
+        await sink.write([item(sink, {"n": 2})])
+
+
+async def test_a_server_without_tls_that_has_to_have_it_is_not_waited_for() -> None:
+    with PostgresqlServer() as server:
+        sink = keyed_sink_for(f"{server.url}?sslmode=require")
+        try:
+            with pytest.raises(ConfigError, match="does not speak TLS"):
+                await sink.open()
+        finally:
+            await sink.close()
+
+
+def test_inner_states_of_the_driver_are_not_shown(target: PostgresqlTarget) -> None:
+    sink = target.sink()
+    assert isinstance(sink, PostgresqlSink)
+    error = sink._meaning(asyncpg.InternalClientError("cannot switch to state 15; another operation"))
+    assert isinstance(error, SinkAwayError)
+    assert str(error).endswith("is away: the connection broke off")

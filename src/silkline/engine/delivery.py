@@ -14,6 +14,7 @@ from silkline.errors import RowsRefused, SinkAwayError
 from silkline.events import Trouble
 from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
+from silkline.sinks.opened import answering
 from silkline.sinks.record import text_of
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 15.0
@@ -52,7 +53,8 @@ class Delivery:
         """Raises what `KeyedSink.open` does."""
         for sink in self.sinks:
             self._opened.push_async_callback(sink.close)
-            await sink.open()
+            with answering():
+                await sink.open()
 
     async def close(self) -> None:
         await self._opened.aclose()

@@ -13,6 +13,8 @@ from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
 
 SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+MANY = "readPreferenceTags"
+"""MongoDB's option that may stand in a URL several times."""
 NAME = re.compile(r"[^\0]{1,63}")
 
 
@@ -73,7 +75,11 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
         )
     userinfo, _, hosts = parts.netloc.rpartition("@")
     user, colon, password = userinfo.partition(":")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    said = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(said)
+    for name in options:
+        if name != MANY and sum(name == other for other, _ in said) > 1:
+            raise ConfigError(f"output {shown!r}: {name}= stands there more than once; leave one")
     table = options.pop("table", "items")
     if not NAME.fullmatch(table):
         raise ConfigError(
@@ -107,6 +113,19 @@ def split_timeout(address: Address, usual: float) -> tuple[Address, float]:
             f"output {address.shown!r}: timeout={text!r} is no number of seconds; write timeout=60"
         )
     return msgspec.structs.replace(address, options=options), float(text) if text else usual
+
+
+def place_in(shown: str, place: str, usual: int) -> tuple[str, int]:
+    """The host, as written, and the port of `host[:port]`; usual: where none is named. Raises ConfigError."""
+    host, colon, port = place.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = place, str(usual)
+    if not port.isdecimal() or not 0 < int(port) < 65_536 or "," in host:
+        raise ConfigError(
+            f"output {shown!r}: {place!r} is no host and port; write host:{usual}, and special "
+            "characters in the password as %XX"
+        )
+    return host, int(port)
 
 
 def _whole(shown: str, name: str, text: str, usual: int) -> int:

@@ -16,7 +16,7 @@ from silkline.outcome import Item
 from silkline.sinks.choose import discard, sink_for, wants_types
 from silkline.sinks.committed import Committed, JsonLines, Row
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.outputfile import remove, starting, sync, sync_directory, told
+from silkline.sinks.outputfile import creating, remove, starting, sync, sync_directory, told
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.record import json_of, record_of
 from silkline.sinks.sqlite import SqliteSink
@@ -66,7 +66,7 @@ class Target:
     def replaced(self) -> Iterator[str]:
         """Gives the path of a new file. It takes the target's place in the end; on an error it is removed."""
         folder, name = os.path.split(self.path)
-        with starting(), told(self.shown):
+        with starting(), told(self.shown), creating(self.shown):
             os.makedirs(folder, exist_ok=True)
             work = tempfile.mkdtemp(prefix=f".{name[:100]}.", dir=folder)
         fresh = os.path.join(work, f"items{self.ending}")

@@ -15,7 +15,7 @@ from silkline.outcome import MASK, Item
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.mysql_connection import Server, meaning_of
-from silkline.sinks.mysql_values import JSONS, NAMING, TYPES, column_of, literals, quoted
+from silkline.sinks.mysql_values import JSONS, KEY_TYPES, NAMING, TYPES, column_of, literals, quoted
 from silkline.sinks.opened import opening
 from silkline.sinks.rows import Rows
 from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
@@ -166,6 +166,11 @@ class MysqlSink(OwnSink):
             raise SinkError(
                 f"{self.name}: the table is not one of silkline's; choose another by ?table=, or prepare "
                 f"this one: ALTER TABLE {self._table} {added}"
+            )
+        for name in table.unfit_keys(KEY_TYPES):
+            raise SinkError(
+                f"{self.name}: the column {name} is {table.columns[name].declared}; choose another table by "
+                f"?table=, or change it: ALTER TABLE {self._table} MODIFY COLUMN {name} {KEY_TYPES[name][0]}"
             )
         self._known = table
         return table

@@ -14,7 +14,7 @@ import pymysql
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import Batch
-from silkline.sinks.address import Address, address_of, split_timeout
+from silkline.sinks.address import Address, address_of, place_in, split_timeout
 from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS
 
 FILES = frozenset({"ssl_ca", "ssl_cert", "ssl_key"})
@@ -45,6 +45,7 @@ ADVICE = {
     1045: "; check the user and the password in the URL or $MYSQL_PWD",
     1049: "; create it: CREATE DATABASE NAME",
     1142: "; grant it, or use another user",
+    1146: "; if it was dropped, run the same command again: it is made anew, for what comes from then on",
     1698: "; check the user and the password in the URL or $MYSQL_PWD",
 }
 
@@ -133,15 +134,8 @@ class Server(msgspec.Struct, frozen=True):
 
 
 def _place(address: Address) -> tuple[str, int]:
-    host, colon, port = address.hosts.rpartition(":")
-    if not colon or port.endswith("]"):
-        host, port = address.hosts, "3306"
-    if not port.isdecimal() or not 0 < int(port) < 65_536 or "," in host:
-        raise ConfigError(
-            f"output {address.shown!r}: {address.hosts!r} is no host and port; write host:3306, and special "
-            "characters in the password as %XX"
-        )
-    return unquote(host).strip("[]") or "127.0.0.1", int(port)
+    host, port = place_in(address.shown, address.hosts, 3306)
+    return unquote(host).strip("[]") or "127.0.0.1", port
 
 
 def _tls(shown: str, options: Mapping[str, str]) -> ssl.SSLContext | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pymysql.converters import escape_date, escape_datetime, escape_string, escape_time
 
-from silkline.sinks.columns import FITS, Json, Kind, Naming
-from silkline.sinks.table import Column
+from silkline.sinks.columns import FINGERPRINT, FITS, INDEX, KEY, Json, Kind, Naming
+from silkline.sinks.table import Column, KeyTypes
 
 MAX_COLUMNS = 150
 """InnoDB keeps a part of every text in the row, whose size is limited to half a page."""
@@ -90,6 +90,19 @@ DECIMALS = {
     Decimal: _decimal,
     int: lambda value: _decimal(Decimal(value)),
     float: lambda value: _decimal(Decimal(repr(value))),
+}
+
+
+def _is_signed(column: Column) -> bool:
+    return column.kind is Kind.DECIMAL or (
+        column.kind is Kind.INT and column.declared.startswith("bigint") and "unsigned" not in column.declared
+    )
+
+
+KEY_TYPES: KeyTypes = {
+    KEY: ("varbinary(768) NOT NULL", lambda column: column.declared.startswith(("varbinary", "varchar"))),
+    FINGERPRINT: ("bigint NOT NULL", _is_signed),
+    INDEX: ("int", lambda column: column.kind in (Kind.INT, Kind.DECIMAL)),
 }
 
 

@@ -27,6 +27,7 @@ from silkline.sinks.address import address_of, seconds_of, size_of
 from silkline.sinks.bucket import Bucket
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.opened import answering
 from silkline.sinks.outputfile import starting
 
 SPOOL = Path(".silkline", "objects")
@@ -106,7 +107,7 @@ class ObjectsSink:
 
     def open(self, position: str | None) -> None:
         """Also finds out whether the bucket can be used at all."""
-        with starting():
+        with answering(), starting():
             found = self._bucket.names(self._stem)
             taken = [name for name in found if self._is_own(name)]
             if position is None and taken:

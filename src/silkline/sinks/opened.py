@@ -1,4 +1,4 @@
-"""What the sinks of SQL servers share in reaching them."""
+"""What sinks share in reaching their servers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from silkline.errors import ConfigError, SinkAwayError, SinkError
 CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 60.0
 """Of a whole batch; `?timeout=` says otherwise."""
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What is away while a crawl starts ends it, with a word of why: a URL that is wrong is away for ever."""
+    try:
+        yield
+    except SinkAwayError as error:
+        raise SinkAwayError(
+            f"{error}; when a crawl starts it has to answer: run the same command again when it does"
+        ) from error
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from silkline.errors import ConfigError, SinkError
+from silkline.errors import ConfigError, SinkAwayError, SinkError
 from silkline.sinks.faultpoint import reach
 
 TAIL = 256
@@ -286,6 +286,10 @@ def creating(shown: str) -> Iterator[None]:
         raise SinkError(
             f"{shown} cannot be created: no files can be made there; choose another place"
         ) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        raise SinkError(
+            f"{shown} cannot be created: {error.filename} is a file and no folder; choose another place"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -293,5 +297,7 @@ def starting() -> Iterator[None]:
     """Before the first page, an output that cannot be used is the user's to mend: a ConfigError."""
     try:
         yield
+    except SinkAwayError:
+        raise
     except SinkError as error:
         raise ConfigError(str(error)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,12 +17,21 @@ import msgspec
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import address_of, split_timeout
+from silkline.sinks.address import address_of, place_in, split_timeout
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Naming, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS, opening
 from silkline.sinks.rows import Rows
-from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
+from silkline.sinks.table import (
+    Column,
+    KeyTypes,
+    Places,
+    Table,
+    names_of,
+    places_for,
+    records_of,
+    replaced,
+)
 
 LOCK_SECONDS = 10.0
 MAX_COLUMNS = 1_000
@@ -74,9 +84,29 @@ FAILURES = (
     *(OSError, ValueError, RowsRefused),
 )
 
-NAMING = Naming(
-    lambda name: name, lambda name: 0 < len(name.encode()) <= MAX_NAME and "\0" not in name, MAX_COLUMNS
-)
+SYSTEM = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})
+"""Columns that every table has."""
+
+
+SMALL = frozenset({"smallint", "integer"})
+"""Too small for a fingerprint."""
+
+
+def _usable(name: str) -> bool:
+    return 0 < len(name.encode()) <= MAX_NAME and "\0" not in name and name not in SYSTEM
+
+
+def _is_whole(column: Column) -> bool:
+    return column.kind in (Kind.INT, Kind.DECIMAL)
+
+
+NAMING = Naming(lambda name: name, _usable, MAX_COLUMNS)
+KEY_TYPES: KeyTypes = {
+    KEY: ('text COLLATE "C"', lambda column: column.kind is Kind.TEXT),
+    FINGERPRINT: ("bigint", lambda column: _is_whole(column) and column.declared not in SMALL),
+    INDEX: ("integer", _is_whole),
+}
+COPIED = re.compile(r"COPY silkline_\w+, line \d+, column (.+)", re.M)
 
 COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) AS type, b.typname, b.typcategory = 'A' AS list,
@@ -118,6 +148,8 @@ class PostgresqlSink(OwnSink):
         for name in FILES & options.keys():
             if not os.path.isfile(options[name]):
                 raise ConfigError(f"output {self.name!r}: there is no file {options[name]!r} for {name}")
+        for place in address.hosts.split(",") if address.hosts else ():
+            place_in(self.name, place, 5432)
         options.setdefault("application_name", "silkline")
         self._dsn = f"postgresql://{address.hosts}/{quote(address.path, safe='')}?{urlencode(options)}"
         schema, dot, table = address.table.rpartition(".")
@@ -234,6 +266,13 @@ class PostgresqlSink(OwnSink):
                 f"{self.name}: the table is not one of silkline's; choose another by ?table=, or prepare "
                 f"this one: ALTER TABLE {self._table} {added}"
             )
+        for name in table.unfit_keys(KEY_TYPES):
+            needed = KEY_TYPES[name][0]
+            using = f"TYPE {needed} USING {name}::{needed.partition(' ')[0]}"
+            raise SinkError(
+                f"{self.name}: the column {name} is {table.columns[name].declared}; choose another table by "
+                f"?table=, or change it: ALTER TABLE {self._table} ALTER COLUMN {name} {using}"
+            )
         self._known = table
         return table
 
@@ -339,7 +378,8 @@ class PostgresqlSink(OwnSink):
         state = getattr(error, "sqlstate", None) or ""
         line = _line(error)
         if _is_setting(error):
-            return SinkError(f"{self.name}: {line}")
+            advice = "; it does not speak TLS, which sslmode asks for" if isinstance(error, OSError) else ""
+            return SinkError(f"{self.name}: {line}{advice}")
         if state.startswith(REFUSED):
             return RowsRefused(line)
         # Without a state it is the driver's own: the connection is closed, or about to be.
@@ -363,12 +403,19 @@ def _is_setting(error: Exception) -> bool:
     """Whether what the URL says cannot be used: an option, or the server's certificate with it."""
     if isinstance(error, ssl.SSLError):
         return isinstance(error, ssl.SSLCertVerificationError)
+    if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error):  # sslmode=require
+        return True
     return isinstance(error, (asyncpg.ClientConfigurationError, ValueError))
 
 
 def _line(error: Exception) -> str:
     detail = getattr(error, "detail", None)
     message = getattr(error, "message", None) or str(error)
+    if isinstance(error, asyncpg.InternalClientError) and "encoder" not in message:
+        message = "the connection broke off"  # what the driver says is of its inner states
+    column = COPIED.search(getattr(error, "context", None) or "")
+    if column and column[1] not in message:
+        message = f"{column[1]}: {message}"
     line = f"{message} ({detail})" if detail else message
     return (" ".join(line.split()) or type(error).__name__)[:300]
 
@@ -380,6 +427,8 @@ def _advice(state: str) -> str:
         return "; create it: createdb NAME"
     if state == "3F000":
         return "; create it: CREATE SCHEMA NAME"
+    if state == "42P01":
+        return "; if it was dropped, run the same command again: it is made anew, for what comes from then on"
     if state == "42501":
         return "; grant it, or use another user"
     return ""

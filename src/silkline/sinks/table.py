@@ -41,6 +41,14 @@ class Table(msgspec.Struct, frozen=True):
     def missing_keys(self) -> list[str]:
         return [name for name in KEYS if name not in self.columns]
 
+    def unfit_keys(self, types: KeyTypes) -> list[str]:
+        """Those whose type takes no row."""
+        return [name for name in KEYS if not types[name][1](self.columns[name])]
+
+
+KeyTypes = Mapping[str, tuple[str, Callable[[Column], bool]]]
+"""By column of KEYS: the type that it is made with, and whether another one does as well."""
+
 
 class Places(msgspec.Struct, frozen=True):
     """homes: the column of each field that has one. added: columns that are not there, and what they are to

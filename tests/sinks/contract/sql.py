@@ -83,6 +83,9 @@ class PostgresqlTarget(Target):
             f"{self.url()}&sslmode=perhaps": "sslmode",
             f"{self.url()}&sslmode=verify-full&sslrootcert=/no/such/file": "/no/such/file",
             self.url(table="no_such_schema.items"): "CREATE SCHEMA",
+            f"postgresql://postgres:s3cret@{self.host}:99999/test": "host:5432",
+            f"postgresql://postgres:s3cret@{self.host}:abc/test": "host:5432",
+            f"{self.url()}&table=other": "table= stands there more than once",
         }
 
     def rows(self) -> list[Row]:
