@@ -230,12 +230,14 @@ async def test_a_key_column_of_another_type_is_refused_with_what_changes_it(
 
 
 async def test_what_does_not_fit_names_its_column(target: PostgresqlTarget) -> None:
-    prepared(target, '"code, of it" varchar(3)')
+    prepared(target, '"code, of it" varchar(3), e varchar(3)')
     sink = target.sink()
     try:
         await sink.open()
         with pytest.raises(RowsRefused, match=r"^code, of it: value too long for type"):
             await sink.write([item(sink, {"code, of it": "abcd"})])
+        with pytest.raises(RowsRefused, match=r"^e: value too long for type"):
+            await sink.write([item(sink, {"e": "abcd"})])
     finally:
         await sink.close()
 

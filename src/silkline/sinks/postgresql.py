@@ -18,60 +18,19 @@ import msgspec
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
 from silkline.sinks.address import address_of, place_in, split_timeout
-from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Naming, prepared
+from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS, opening
+from silkline.sinks.postgresql_columns import KEY_TYPES, KINDS, NAMING, TYPES, quoted
 from silkline.sinks.rows import Rows
-from silkline.sinks.table import (
-    Column,
-    KeyTypes,
-    Places,
-    Table,
-    names_of,
-    places_for,
-    records_of,
-    replaced,
-)
+from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
 
 LOCK_SECONDS = 10.0
-MAX_COLUMNS = 1_000
-"""The server's limit is 1,600, with the columns that were dropped."""
-MAX_NAME = 63
-"""Bytes: beyond them the server would cut a name off."""
 FILES = frozenset({"passfile", "sslcert", "sslcrl", "sslkey", "sslrootcert"})
 OPTIONS = FILES | {
     *("application_name", "host", "service", "target_session_attrs"),
     *("sslmode", "sslpassword", "ssl_min_protocol_version", "ssl_max_protocol_version"),
 }
-TYPES = {
-    Kind.BOOL: "boolean",
-    Kind.INT: "bigint",
-    Kind.FLOAT: "double precision",
-    Kind.DECIMAL: "numeric",
-    Kind.DATETIME: "timestamp with time zone",
-    Kind.DATE: "date",
-    Kind.TIME: "time without time zone",
-    Kind.INTERVAL: "interval",
-    Kind.UUID: "uuid",
-    Kind.BYTES: "bytea",
-    Kind.TEXT: "text",
-    Kind.JSON: "jsonb",
-}
-KINDS = {
-    "bool": Kind.BOOL,
-    **dict.fromkeys(("int2", "int4", "int8"), Kind.INT),
-    **dict.fromkeys(("float4", "float8"), Kind.FLOAT),
-    "numeric": Kind.DECIMAL,
-    "timestamptz": Kind.DATETIME,
-    "timestamp": Kind.LOCAL,
-    "date": Kind.DATE,
-    "time": Kind.TIME,
-    "interval": Kind.INTERVAL,
-    "uuid": Kind.UUID,
-    "bytea": Kind.BYTES,
-    **dict.fromkeys(("json", "jsonb"), Kind.JSON),
-}
-"""By the server's own names of types; arrays are lists, and the others take text."""
 
 AWAY = ("08", "53", "57", "58", "25006", "40", "55P03")
 """SQLSTATEs of what may pass: the connection, resources, an operator's intervention, the system, a server
@@ -83,30 +42,8 @@ FAILURES = (
     *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
     *(OSError, ValueError, RowsRefused),
 )
-
-SYSTEM = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})
-"""Columns that every table has."""
-
-
-SMALL = frozenset({"smallint", "integer"})
-"""Too small for a fingerprint."""
-
-
-def _usable(name: str) -> bool:
-    return 0 < len(name.encode()) <= MAX_NAME and "\0" not in name and name not in SYSTEM
-
-
-def _is_whole(column: Column) -> bool:
-    return column.kind in (Kind.INT, Kind.DECIMAL)
-
-
-NAMING = Naming(lambda name: name, _usable, MAX_COLUMNS)
-KEY_TYPES: KeyTypes = {
-    KEY: ('text COLLATE "C"', lambda column: column.kind is Kind.TEXT),
-    FINGERPRINT: ("bigint", lambda column: _is_whole(column) and column.declared not in SMALL),
-    INDEX: ("integer", _is_whole),
-}
 COPIED = re.compile(r"COPY silkline_\w+, line \d+, column (.+)", re.M)
+"""What an error in the batch's own table says of where it is."""
 
 COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) AS type, b.typname, b.typcategory = 'A' AS list,
@@ -388,10 +325,6 @@ class PostgresqlSink(OwnSink):
         return SinkError(f"{self.name}: {line}{_advice(state)}")
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 async def _each(slices: Sequence[Sequence[tuple[Any, ...]]]) -> AsyncIterator[tuple[Any, ...]]:
     for part in slices:
         for record in part:
@@ -414,7 +347,7 @@ def _line(error: Exception) -> str:
     if isinstance(error, asyncpg.InternalClientError) and "encoder" not in message:
         message = "the connection broke off"  # what the driver says is of its inner states
     column = COPIED.search(getattr(error, "context", None) or "")
-    if column and column[1] not in message:
+    if column and f'"{column[1]}"' not in message:
         message = f"{column[1]}: {message}"
     line = f"{message} ({detail})" if detail else message
     return (" ".join(line.split()) or type(error).__name__)[:300]
