@@ -77,6 +77,45 @@ def test_what_is_no_archive_is_one_clear_line(tmp_path: Path, content: bytes) ->
         WarcFetcher(path)
 
 
+@pytest.mark.parametrize("ending", ["warc", "warc.gz"])
+async def test_a_record_that_is_not_all_there_is_left_out_and_said_wherever_it_was_cut(
+    tmp_path: Path, ending: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = ("http://h.example/1", "200 OK", [("Content-Type", "text/html")], b"<p>one</p>" * 20)
+    second = ("http://h.example/2", *first[1:3], os.urandom(300))
+    path = tmp_path / f"a.{ending}"
+    whole = archive(path, first).read_bytes()
+    begun = len(whole)
+    whole += archive(path, second).read_bytes()
+    for cut in range(begun + 1, len(whole) + 1, 3):
+        path.write_bytes(whole[:cut])
+        fetcher = WarcFetcher(path)
+        urls = list(fetcher.urls())
+        for url in urls:
+            body = (await fetcher.fetch(Request(url))).body
+            assert body == (first if url.endswith("1") else second)[3]
+        await fetcher.close()
+        assert len(urls) == 2 or fetcher.warnings == [
+            f"{path} ends in the middle of a record: it is left out"
+        ], cut
+    path.write_bytes(whole)
+    assert (len(list(WarcFetcher(path).urls())), WarcFetcher(path).warnings) == (2, [])
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("ending", ["warc", "warc.gz"])
+def test_damage_in_the_middle_is_one_clear_line_that_names_the_place(
+    tmp_path: Path, ending: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    records = [(f"http://h.example/{n}", "200 OK", [], os.urandom(90_000)) for n in range(3)]
+    path = archive(tmp_path / f"a.{ending}", *records)
+    content = path.read_bytes()
+    path.write_bytes(content[:120_000] + bytes(5_000) + content[120_500:])
+    with pytest.raises(ConfigError, match=r"is no sound WARC file: [ -~]+$"):
+        WarcFetcher(path)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_file_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         WarcFetcher(tmp_path / "none.warc.gz")
@@ -121,6 +160,10 @@ def test_a_crawl_is_parsed_again_without_its_site(tmp_path: Path, processes: int
         return sorted(json.loads(line)["title"] for line in (tmp_path / name).read_text().splitlines())
 
     assert items("again.jsonl") == items("first.jsonl") == sorted(map(str, range(20)))
+    content = (tmp_path / "shop.warc.gz").read_bytes()
+    (tmp_path / "cut.warc.gz").write_bytes(content[:-20])
+    cut = run("--from-warc", "cut.warc.gz", "-o", "cut.jsonl", "--retries", "0")
+    assert "warning: cut.warc.gz ends in the middle of a record: it is left out" in cut.stderr
     missing = run("--from-warc", "none.warc.gz", "-o", "third.jsonl")
     assert missing.returncode == 2
     assert "none.warc.gz cannot be read" in missing.stderr

@@ -88,7 +88,7 @@ def run(
         resolved = offline(resolved)
         archive = WarcFetcher(*from_warc, max_redirects=resolved.settings.max_redirects)
         crawler.use(archive)
-    warn(resolved.warnings)
+    warn([*resolved.warnings, *(archive.warnings if archive is not None else ())])
     preview = None
     if (
         all(map(is_archive, resolved.settings.outputs))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ FORMER = b"x-archive-orig-"
 MAX_BODY = 32 * 1024 * 1024
 WEB = ("http://", "https://")
 READ = 1_048_576
+MAGIC = b"\x1f\x8b"
+WORD = b"WARC/"
 
 
 class WarcFetcher:
@@ -30,7 +34,7 @@ class WarcFetcher:
     one URL the last counts. Redirects are followed as in a crawl.
 
     The index is a temporary file: memory does not grow with the archive. max_redirects, max_body: as in a
-    crawl; bytes.
+    crawl; bytes. `warnings`: a line for each record that is not all there, which is left out.
     """
 
     def __init__(
@@ -43,11 +47,13 @@ class WarcFetcher:
         self._max_body = max_body
         self._folder = tempfile.TemporaryDirectory(prefix="silkline-warc-")
         self._connection: tuple[int, sqlite3.Connection] | None = None
-        with contextlib.closing(self._connected()) as index:
+        self.warnings: list[str] = []
+        # The reader of archives writes what it thinks of damage to the terminal.
+        with contextlib.closing(self._connected()) as index, contextlib.redirect_stderr(io.StringIO()):
             index.execute("PRAGMA synchronous = OFF")
             index.execute("CREATE TABLE page (url TEXT PRIMARY KEY, file INTEGER, at INTEGER, ok INTEGER)")
             for number, path in enumerate(self._paths):
-                found = ((url, number, at, ok) for url, at, ok in _responses(path))
+                found = ((url, number, at, ok) for url, at, ok in _responses(path, self.warnings))
                 index.executemany("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", found)
                 if not index.execute("SELECT 1 FROM page WHERE file = ? LIMIT 1", (number,)).fetchone():
                     raise ConfigError(f"{path} has no pages in it: is it a WARC file of a crawl?")
@@ -92,22 +98,82 @@ class WarcFetcher:
         return self._connection[1]
 
 
-def _responses(path: Path) -> Iterator[tuple[str, int, bool]]:
-    """URL, offset and whether the status is one of success, of each response record of a file."""
+def _responses(path: Path, warnings: list[str]) -> Iterator[tuple[str, int, bool]]:
+    """URL, offset and whether the status is one of success, of each whole response record of a file."""
     iterator = _reader()
+    records: Any = None
+    end, short = 0, False
     try:
         with path.open("rb") as file:
             records = iterator(file)
             for record in records:
+                odd = records.err_count
+                at = records.get_record_offset()
+                end = at + records.get_record_length()
+                length = record.rec_headers.get_header("Content-Length") or ""
+                left = getattr(record.raw_stream, "limit", 1) or not length.strip().isdecimal()
+                if left or records.err_count > odd:
+                    warnings.append(_told(path, at, followed=not left))
+                    short = True
+                    continue
                 url = record.rec_headers.get_header("WARC-Target-URI") or ""
                 if record.rec_type == "response" and url.startswith(WEB) and record.http_headers is not None:
                     with contextlib.suppress(Exception):  # no URL that could be asked for
                         ok = record.http_headers.get_statuscode().startswith("2")
-                        yield wire_url(url), records.get_record_offset(), ok
+                        yield wire_url(url), at, ok
+        if end and not short and _rest(path, end).strip():
+            warnings.append(_told(path, end))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ConfigError:
+        raise
     except Exception as error:  # whatever is in there, it is no archive
-        raise ConfigError(f"{path} is no sound WARC file: {' '.join(str(error).split())[:200]}") from error
+        at = 0 if records is None else records.offset
+        if at and _ends_in_head(path, at):
+            warnings.append(_told(path, at))
+            return
+        why = f"what is at byte {at:,} is no record"
+        if "non-chunked" in str(error):
+            why = f"its records are not compressed one by one; mend it with: warcio recompress {path} NEW"
+        raise ConfigError(f"{path} is no sound WARC file: {why}") from error
+
+
+def _told(path: Path, at: int, followed: bool = False) -> str:
+    """What is said of a record that is not all there; followed: by something that is no record. Raises
+    ConfigError where it hides what follows."""
+    with path.open("rb") as file:
+        file.seek(at)
+        if file.read(2) == MAGIC:
+            file.seek(at)
+            member = zlib.decompressobj(31)
+            try:
+                while not member.eof and (data := file.read(READ)):
+                    while data and not member.eof:
+                        member.decompress(data, READ)
+                        data = member.unconsumed_tail
+            except zlib.error as error:
+                raise ConfigError(
+                    f"{path} is no sound WARC file: the compressed record at byte {at:,} is damaged"
+                ) from error
+            followed = member.eof
+    if followed:
+        return f"{path} has a record at byte {at:,} that is not as long as it says: it is left out"
+    return f"{path} ends in the middle of a record: it is left out"
+
+
+def _ends_in_head(path: Path, at: int) -> bool:
+    """Whether a record begins there, and the file ends before the record's fields do."""
+    data = _rest(path, at)
+    if data.startswith(MAGIC):
+        with contextlib.suppress(zlib.error):
+            data = zlib.decompressobj(31).decompress(data, READ)
+    return b"\r\n\r\n" not in data and (data.startswith(WORD) or WORD.startswith(data))
+
+
+def _rest(path: Path, at: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(at)
+        return file.read(READ)
 
 
 def _response_at(path: Path, offset: int, request: Request, limit: int) -> Response:
