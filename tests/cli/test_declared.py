@@ -73,6 +73,11 @@ def test_following_all_links_means_pages_of_the_same_hosts_unless_more_is_said()
     assert (said.scope, said.skip_extensions) == ("site", ("pdf",))
 
 
+def test_following_all_links_leaves_pictures_out_unless_there_is_a_folder_for_them() -> None:
+    kept = following_all(resolve({"outputs": ["a.csv", "pictures/"]}, {})).settings
+    assert (kept.scope, kept.skip_extensions) == ("host", ())
+
+
 @pytest.mark.parametrize(
     ("declared", "items"),
     [

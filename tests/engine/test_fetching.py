@@ -115,3 +115,13 @@ def test_a_ca_file_that_is_none_is_refused_before_the_crawl(tmp_path: Path) -> N
     path.write_text("nonsense")
     with pytest.raises(ConfigError, match="ca_file"):
         check_settings(Settings(ca_file=str(path)))
+
+
+def test_a_socks_proxy_without_its_package_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(proxy=("http://h:3128", "socks5h://u:secret@h:1080 de"))
+    check_settings(settings)
+    monkeypatch.setattr("silkline.fetch.socks.python_socks", None)
+    check_settings(Settings(proxy=settings.proxy[:1]))
+    with pytest.raises(ConfigError, match=r"pip install 'silkline\[socks\]'") as raised:
+        check_settings(settings)
+    assert "secret" not in str(raised.value)

@@ -259,6 +259,17 @@ def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path, name:
     assert (tmp_path / name).read_text() == "precious\n"
 
 
+def test_nobody_is_told_to_remove_what_another_job_has_not_written_out_yet(tmp_path: Path) -> None:
+    (tmp_path / "items.parquet.spool").write_text('{"a":1}\n')
+    for refused in (
+        lambda: ParquetSink(tmp_path / "items.parquet").open(None),
+        lambda: choose.refuse_foreign([str(tmp_path / "items.parquet")], frozenset()),
+    ):
+        with pytest.raises(ConfigError, match="items of a job that has not ended") as raised:
+            refused()
+        assert "remove it" not in str(raised.value)
+
+
 def test_a_parquet_file_that_took_the_place_of_ours_is_not_taken_for_it(
     tmp_path: Path, items_for: Items
 ) -> None:

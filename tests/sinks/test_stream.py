@@ -34,6 +34,14 @@ async def begin(target: RedisStreamTarget, opened: list[RedisStreamSink], **opti
     return sink
 
 
+async def test_the_stream_is_named_as_the_user_names_it(target: RedisStreamTarget) -> None:
+    sink = RedisStreamSink(target.url(maxlen="9"), create=False)
+    assert sink.name == f"redis+stream://127.0.0.1:{target.port}/0?stream={target.table}"
+    with pytest.raises(ConfigError, match=r"XGROUP CREATE .*, or leave out --no-create$"):
+        await sink.open()
+    await sink.close()
+
+
 async def test_what_is_the_same_is_appended_once_and_what_changed_again(
     target: RedisStreamTarget, opened: list[RedisStreamSink]
 ) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from silkline.crawler import Crawler
 from silkline.engine.sitemaps import Sitemaps
 from silkline.errors import BadUrlError, ConfigError, SelectorError
-from silkline.files import shown_output
+from silkline.files import is_folder, shown_output
 from silkline.parse.fields import Field, extract, parse_fields
 from silkline.parse.page import Page
 from silkline.parse.selector import compile_css, compile_selector
@@ -63,10 +63,12 @@ def declared_crawler(declaration: Declaration, *, defines_job: bool = True) -> C
 
 
 def following_all(resolved: Resolved) -> Resolved:
-    """Who follows all links means those to pages of the same hosts, unless something else is said."""
+    """Who follows all links means those to pages of the same hosts, unless something else is said, such as a
+    folder for what is no page."""
     if resolved.settings.scope == "auto":
         resolved = resolved.having("scope", "host", "with --follow-all")
-    if resolved.origins["skip_extensions"] == DEFAULT:
+    folders = any(map(is_folder, resolved.settings.outputs))
+    if resolved.origins["skip_extensions"] == DEFAULT and not folders:
         resolved = resolved.having("skip_extensions", (MEDIA,), "with --follow-all")
     return resolved
 

@@ -32,6 +32,8 @@ from silkline.fetch.identity.browser import Browsers
 from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import FetchOptions, limit_for
+from silkline.fetch.proxies.proxy import proxy_from
+from silkline.fetch.socks import check_socks
 from silkline.fetch.trust import check_trust
 from silkline.fetch.wire.exchange import Watcher, wire_hop
 from silkline.fetch.wire.har import HarFile
@@ -74,6 +76,8 @@ def check_settings(settings: Settings) -> None:
     """Raises ConfigError for what only shows when a fetcher is put together."""
     identity_of(settings)
     proxies_of(settings)
+    if settings.fetcher == "http" and any(proxy_from(text).is_socks for text in settings.proxy):
+        check_socks()
     engine_of(settings)
     check_trust(options_of(settings))
 

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from silkline.errors import ConnectError, ProxyError
+from silkline.errors import ConfigError, ConnectError, ProxyError
 from silkline.fetch.connector import Connector, exchange
 from silkline.fetch.proxy import ProxyAddress
 
@@ -21,6 +21,13 @@ except ImportError:
 
 UNREACHABLE = {3: "the network is unreachable", 4: "the host is unreachable", 5: "the connection is refused"}
 """Replies of a proxy that does its work: it is the server that cannot be reached."""
+MISSING = "a SOCKS proxy needs another package here: pip install 'silkline[socks]'"
+
+
+def check_socks() -> None:
+    """Raises ConfigError where python-socks is not installed."""
+    if python_socks is None:
+        raise ConfigError(MISSING)
 
 
 class SocksConnector(Connector):
@@ -33,7 +40,7 @@ class SocksConnector(Connector):
 
     def __init__(self, proxy: ProxyAddress, *args: Any, **options: Any) -> None:
         if python_socks is None:
-            raise ProxyError("a SOCKS proxy needs another package here: pip install 'silkline[socks]'")
+            raise ProxyError(MISSING)
         super().__init__(*args, **options)
         self._proxy = Proxy(
             python_socks.ProxyType.SOCKS5,

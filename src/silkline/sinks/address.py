@@ -23,7 +23,7 @@ class Address(msgspec.Struct, frozen=True):
 
     hosts: one or more as written, `host[:port]`, separated by commas; "" for none. options: of the driver,
     without those that every sink has. table: where the items go. create: whether tables and columns may be
-    created.
+    created. noun: the option that names the table.
     """
 
     scheme: str
@@ -35,11 +35,12 @@ class Address(msgspec.Struct, frozen=True):
     table: str
     batch: Batch
     create: bool = True
+    noun: str = "table"
 
     @property
     def shown(self) -> str:
         """Without user, password and options; fit for messages, and the same for the same table."""
-        return f"{self.scheme}://{self.hosts}/{self.path}?table={self.table}"
+        return f"{self.scheme}://{self.hosts}/{self.path}?{self.noun}={self.table}"
 
 
 def files_in(outputs: Iterable[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from silkline.sinks.csv import CsvSink
 from silkline.sinks.folder import FilesSink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.outputfile import foreign, name_of, remove, starting, temporary, told
+from silkline.sinks.outputfile import foreign, foreign_spool, name_of, remove, starting, temporary, told
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.parquet import ParquetSink
 from silkline.sinks.spool import spool_of
@@ -213,7 +213,7 @@ def refuse_foreign(paths: Iterable[str], owned: frozenset[str] | None) -> None:
         for path in map(file_of, files_in(paths)):
             real = os.path.realpath(path)
             if has_spool(path) and os.path.exists(spool_of(real)) and not _is_owned(path, owned):
-                raise ConfigError(foreign(spool_of(path)))
+                raise ConfigError(foreign_spool(spool_of(path)))
             with told(path):
                 if not os.path.exists(real):
                     continue

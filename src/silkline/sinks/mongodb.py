@@ -66,7 +66,7 @@ class MongoSink(OwnSink):
                     if not await database.list_collection_names(filter=wanted, authorizedCollections=True):
                         raise ConfigError(
                             f"output {self.name!r}: there is no collection {self._address.table!r}: make it "
-                            f"with db.createCollection({self._address.table!r}), or let no_create be"
+                            f"with db.createCollection({self._address.table!r}), or leave out --no-create"
                         )
         except SinkAwayError:
             raise

@@ -232,6 +232,13 @@ def foreign(shown: str) -> str:
     return f"{shown} exists and was not written by this job: choose another name, or remove it"
 
 
+def foreign_spool(shown: str) -> str:
+    return (
+        f"{shown} exists and was not written by this job: it holds the items of a job that has not ended; "
+        "choose another name for the output"
+    )
+
+
 def write_all(fd: int, data: bytes, at: int) -> None:
     view = memoryview(data)
     while view:

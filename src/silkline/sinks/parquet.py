@@ -21,6 +21,7 @@ from silkline.sinks.outputfile import (
     Mark,
     OutputFile,
     foreign,
+    foreign_spool,
     name_of,
     position_of,
     prepare,
@@ -116,9 +117,12 @@ class ParquetSink:
         self._spool.close()
 
     def _begun(self) -> ParquetMark:
-        for path, shown in ((self._path, self._shown), (self._spool.path, self._spool.shown)):
+        for path, refusal in (
+            (self._path, foreign(self._shown)),
+            (self._spool.path, foreign_spool(self._spool.shown)),
+        ):
             if os.path.exists(path) and os.path.getsize(path):
-                raise SinkError(foreign(shown))
+                raise SinkError(refusal)
         return ParquetMark(id=secrets.token_hex(8))
 
     def _resumed(self, mark: ParquetMark) -> ParquetMark:

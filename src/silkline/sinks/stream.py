@@ -43,6 +43,7 @@ AWAY = (
 )
 DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
 TIMEOUT = 30.0
+OPTIONS = ("stream", "maxlen", "remember", "timeout", "batch", "batch_bytes", "batch_seconds")
 
 
 class RedisStreamSink(OwnSink):
@@ -67,7 +68,9 @@ class RedisStreamSink(OwnSink):
         self._timeout = _whole(self.name, "timeout", options.pop("timeout", ""), least=0.001, usual=TIMEOUT)
         if options:
             unknown = next(iter(options))
-            raise ConfigError(f"output {self.name!r}: there is no option {unknown!r}; see docs/databases.md")
+            raise ConfigError(
+                f"output {self.name!r}: there is no option {unknown!r}, there are: {', '.join(OPTIONS)}"
+            )
         self._url = _url(address)
         self._client: Any = None
 
@@ -98,7 +101,7 @@ class RedisStreamSink(OwnSink):
         if kind == "none" and not self._create:
             raise ConfigError(
                 f"output {self.name!r}: there is no stream {self._stream!r}: make it with "
-                f"XGROUP CREATE {self._stream} readers $ MKSTREAM, or let no_create be"
+                f"XGROUP CREATE {self._stream} readers $ MKSTREAM, or leave out --no-create"
             )
 
     def encode(self, fields: Mapping[str, Any]) -> bytes:
@@ -170,7 +173,7 @@ def _stream_in(address: Address) -> Address:
         raise ConfigError(
             f"{shown}: {address.path!r} is no database's number; write it as redis+stream://host/0"
         )
-    return msgspec.structs.replace(address, table=stream, options=options)
+    return msgspec.structs.replace(address, table=stream, options=options, noun="stream")
 
 
 def _url(address: Address) -> str:

@@ -34,6 +34,10 @@ class Proxy(msgspec.Struct, frozen=True):
         scheme, _, rest = self.url.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
+    @property
+    def is_socks(self) -> bool:
+        return self.url.startswith("socks")
+
 
 def proxy_from(text: str) -> Proxy:
     """Read `URL [tag ...]`, or `host:port[:user:password] [tag ...]` as providers list them.
