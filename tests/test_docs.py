@@ -171,3 +171,9 @@ def anchors(text: str) -> set[str]:
     """What headings are linked by, as GitHub makes it."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_of_the_documentation_is_in_the_index() -> None:
+    index = text_of(README).partition("## Documentation")[2]
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert f"[docs/{page.name}](docs/{page.name})" in index

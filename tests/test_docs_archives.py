@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,30 @@ def test_a_folder_keeps_what_is_no_html(tmp_path: Path, monkeypatch: pytest.Monk
     assert line["type"] == "image/png"
     assert (Path("pictures") / line["path"]).read_bytes().startswith(b"\x89PNG")
     assert len(Path("shop.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_folder_without_code_keeps_the_pictures_of_all_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [command] = re.findall(r"^silkline crawl .* -o pictures/.*$", section(ARCHIVES, "Files"), re.M)
+
+    async def picture(request: web.Request) -> web.Response:
+        return web.Response(body=b"\x89PNG\r\n\x1a\n" + request.path.encode(), content_type="image/png")
+
+    pages = {
+        "/": '<img src="/a.png"><a href="/b"></a><a href="/c.png"></a>',
+        "/a.png": picture,
+        "/c.png": picture,
+    }
+    with Site({**pages, "/b": "<h1>B</h1>"}) as site:
+        words = shlex.split(command.replace("https://shop.example", site.url))[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "silkline", *words], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(text) for text in Path("pictures/manifest.jsonl").read_text().splitlines()]
+    assert {line["url"].removeprefix(site.url) for line in lines} == {"/a.png", "/c.png"}
 
 
 def test_the_examples_read_an_archive_and_parse_it_again(

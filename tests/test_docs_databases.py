@@ -62,7 +62,7 @@ def test_items_arrive_as_shown(name: str) -> None:
 
 
 def test_a_sink_of_ones_own_is_two_methods(tmp_path: Path) -> None:
-    names: dict[str, Any] = {"folder": tmp_path / "letters"}
+    names: dict[str, Any] = {}
     run(DATABASES, "own", names)
     crawler = names["crawler"]
     crawler.handler(lambda page: {"name": page.text("h1")})

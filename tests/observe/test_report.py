@@ -115,6 +115,15 @@ def test_dead_letters_come_with_the_command_that_lists_them() -> None:
     assert next_steps(elsewhere) == ["silkline dead list --job shop --frontier 'sqlite:///my crawls/a.db'"]
 
 
+def test_pages_that_were_mostly_blocked_come_with_the_setting_that_lets_them_through() -> None:
+    step = (
+        "if you meant your own network: the same command with --allow-private, after silkline dead resend "
+        "--job shop --cause blocked"
+    )
+    assert step in next_steps(report_after(dead={"blocked": 3, "dns": 2}))
+    assert "--allow-private" not in "".join(next_steps(report_after(dead={"blocked": 1, "dns": 1})))
+
+
 def test_nothing_can_be_done_with_a_frontier_that_was_in_memory() -> None:
     assert next_steps(report_after(reason="interrupted", dead={"dns": 1}, frontier="memory:")) == []
 

@@ -38,7 +38,9 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
 
 
 _OUTPUT_HELP = (
-    "A .jsonl, .jsonl.gz, .csv, .parquet or .db file, or a database's URL. Can be given several times."
+    "A .jsonl, .csv, .tsv, .parquet or .db file (.jsonl also with .gz or .zst); the URL of a database or,"
+    " with such an ending, of a bucket; a .warc.gz file or a folder/ for the pages. Can be given several"
+    " times."
 )
 
 SETTINGS: dict[str, Any] = {

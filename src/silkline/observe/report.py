@@ -194,6 +194,10 @@ def next_steps(report: Report) -> list[str]:
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
         steps.append(f"silkline dead list {_job(report)}")
+    if 2 * report.dead.get("blocked", 0) > sum(report.dead.values()):
+        steps.append("if you meant your own network: the same command with --allow-private")
+        if not report.frontier.startswith("memory:"):
+            steps[-1] += f", after silkline dead resend {_job(report)} --cause blocked"
     if report.dead_items and not report.frontier.startswith("memory:"):
         steps.append(f"silkline dead items list {_job(report)}")
     joined = [output for output in report.outputs if report.parts.get(output)]
