@@ -17,6 +17,7 @@ import pytest
 from silkline import Crawler, Request
 from silkline.errors import ConfigError, FatalError
 from silkline.events import Event, Seeded, Stopping
+from silkline.observe.progress import StderrConsole
 from silkline.observe.snapshot import Snapshot
 from tests.site import Site, linked_site
 
@@ -197,3 +198,26 @@ def test_a_task_with_an_unknown_label_is_an_invalid_line_like_others(tmp_path: P
         report = crawler_for(tmp_path, quiet=True).run(tmp_path / "tasks.jsonl")
     assert report.seeded.invalid == 1
     assert re.search(r"tasks\.jsonl:2: .*'detial'", report.seeded.reasons[0])
+
+
+def test_one_output_is_no_list_of_letters() -> None:
+    assert Crawler("x", outputs="a.csv").settings.outputs == ("a.csv",)
+
+
+def test_settings_show_no_password() -> None:
+    secret = ["https://a.example basic u:s3cret"]
+    settings = Crawler(
+        "x",
+        outputs=["postgresql://u:s3cret@h/db?table=a", "s3://b/a.csv?secret_access_key=s3cret"],
+        frontier="redis://u:s3cret@h/0",
+        proxy=["http://u:s3cret@h:1"],
+        auth=secret,
+        headers=["X-Key: s3cret"],
+    ).settings
+    assert "s3cret" not in repr(settings)
+    assert "outputs=('postgresql://h/db?table=a', 's3://b/a.csv')" in repr(settings)
+
+
+def test_a_report_keeps_text_between_colons(capfd: pytest.CaptureFixture[str]) -> None:
+    StderrConsole().print("output a:x:b.csv", markup=False, highlight=False)
+    assert capfd.readouterr().err == "output a:x:b.csv\n"

@@ -11,7 +11,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 
 LAYERS: list[set[str]] = [
     {"version", "errors", "site"},
-    {"url", "config", "files"},
+    {"url", "files"},
+    {"config"},
     {"request", "resolve"},
     {"response", "outcome", "live", "keys"},
     {"events"},

@@ -6,6 +6,7 @@ import pytest
 
 from silkline.config import MiB, Settings
 from silkline.errors import ConfigError
+from silkline.files import shown_output
 from silkline.resolve import BARE_NAMES, FIELDS, KINDS, convert, redacted, resolve, settings_from, shown
 
 
@@ -218,7 +219,7 @@ def test_defaults_are_allowed_values() -> None:
 def test_passwords_are_not_shown(text: str, safe: str) -> None:
     assert redacted(text) == safe
     assert shown("frontier", Settings(frontier=text)) == safe
-    assert shown("outputs", Settings(outputs=(text, "b.csv"))) == f"{safe}, b.csv"
+    assert shown("outputs", Settings(outputs=(text, "b.csv"))) == f"{shown_output(text)}, b.csv"
 
 
 def test_a_value_found_later_takes_the_place_of_the_first_with_its_own_origin() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+
+from silkline.files import shown_output
 
 MiB = 1_048_576
 YEAR = 31_536_000
@@ -415,6 +417,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     wire_secrets: Flag = False
     metrics_host: Line = "127.0.0.1"
     metrics_port: Port | None = None
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Name and value of each, without what may hold a password: these end up in logs and notebooks."""
+        shown: list[tuple[str, Any]] = []
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value and field.name in ("headers", "auth", "proxy", "proxies"):
+                value = "***"
+            elif field.name == "outputs":
+                value = tuple(map(shown_output, value))
+            elif field.name == "frontier":
+                value = shown_output(value)
+            shown.append((field.name, value))
+        return shown
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     @property
     def frontier_url(self) -> str:

@@ -56,7 +56,8 @@ Watch = Callable[[Snapshot], None]
 class Crawler:
     """A crawl: handlers, outputs and settings.
 
-    name: the job's name. outputs: files (.jsonl, .csv, .db, ...) and URLs of databases for the items.
+    name: the job's name. outputs: files (.jsonl, .csv, .db, ...) and URLs of databases for the items, one or
+    several.
     sinks: outputs of your own. fetcher: the name of an engine, or one of your own. middleware: around every
     fetch, first one outermost. hooks: told of every event. columns: of CSV and Parquet outputs, where they
     should not be those of the first item.
@@ -70,7 +71,7 @@ class Crawler:
         self,
         name: str = "spider",
         *,
-        outputs: Iterable[str] = (),
+        outputs: str | Iterable[str] = (),
         sinks: Sequence[Output | KeyedSink] = (),
         fetcher: Fetcher | Literal["http", "curl"] | None = None,
         middleware: Sequence[Middleware] = (),
@@ -82,6 +83,8 @@ class Crawler:
     ) -> None:
         if isinstance(fetcher, str):
             settings["fetcher"], fetcher = fetcher, None
+        if isinstance(outputs, str):
+            outputs = (outputs,)
         given = {"job": name, "outputs": tuple(map(str, outputs)), **settings}
         self.settings = settings_from(given, "Crawler(...)")
         self.router = Router()
@@ -89,7 +92,7 @@ class Crawler:
         self._fetcher = fetcher
         self._middleware = tuple(middleware)
         self._hooks = tuple(hooks)
-        self._columns = columns
+        self._columns = (columns,) if isinstance(columns, str) else columns
         self._definition = definition
         self._rate: Rate[Page] | None = None
         self._steps = list(steps)
@@ -171,12 +174,13 @@ class Crawler:
             )
         settings = self._settings(overrides)
         plan = self._plan(settings, seeds, owns_process=True)
+        own = [sink.name for sink in self.sinks]
         with View(settings, watch) as view:
             if settings.processes == 1:
-                report = _report(settings, [_run(Session(plan, _alone(view.update)).run())])
+                report = _report(settings, own, [_run(Session(plan, _alone(view.update)).run())])
             else:
                 crew = Crew(settings.processes, lambda seat: _run(Session(plan, seat).run()), view.update)
-                report = _report(settings, crew.run(), crew.snapshots, crew.troubles)
+                report = _report(settings, own, crew.run(), crew.snapshots, crew.troubles)
             if report.items and all(map(is_archive, settings.outputs)) and not self.sinks:
                 lost = "the items went nowhere: name outputs, such as Crawler(..., outputs=['items.jsonl'])"
                 report = msgspec.structs.replace(report, troubles=(*report.troubles, lost))
@@ -190,7 +194,8 @@ class Crawler:
         if settings.processes != 1:
             raise ConfigError("run_async works in this process alone; use run() for processes > 1")
         plan = self._plan(settings, seeds, owns_process=False)
-        return _report(settings, [await Session(plan, _alone(watch or _ignore)).run()])
+        own = [sink.name for sink in self.sinks]
+        return _report(settings, own, [await Session(plan, _alone(watch or _ignore)).run()])
 
     def _settings(self, overrides: dict[str, Any]) -> Settings:
         settings = settings_from(overrides, "run(...)", base=self.settings)
@@ -258,11 +263,13 @@ def _start_over(settings: Settings) -> str:
 
 def _report(
     settings: Settings,
+    own: Sequence[str],
     endings: Sequence[Ending],
     snapshots: Sequence[Snapshot] = (),
     troubles: Sequence[str] = (),
 ) -> Report:
-    """snapshots: the last ones of all workers, where some died without an ending."""
+    """own: names of the user's own sinks. snapshots: the last ones of all workers, where some died without
+    an ending."""
     last = snapshots or [ending.snapshot for ending in endings if ending.snapshot is not None]
     if not last:
         raise FatalError("the crawl ended before it began")
@@ -272,7 +279,7 @@ def _report(
         reason=_reason(endings),
         dead=endings[-1].dead,
         dead_items=endings[-1].dead_items,
-        outputs=settings.outputs,
+        outputs=(*settings.outputs, *own),
         parts=endings[-1].parts,
         frontier=settings.frontier,
         past=endings[0].past,

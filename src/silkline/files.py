@@ -16,6 +16,9 @@ from silkline.errors import SaveError
 COMPRESSED = (".gz", ".zst")
 """Endings behind the one that names the format."""
 
+NAMING = ("table", "collection", "stream")
+"""Options of an output's URL that say which one of several it is; nothing in them is secret."""
+
 
 def split_ending(path: str) -> tuple[str, str]:
     """The path without its ending, and the ending: ".jsonl.gz" as a whole."""
@@ -31,13 +34,21 @@ def is_address(output: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]*://", output, re.I) is not None
 
 
+def is_slip(output: str) -> bool:
+    """Whether it was meant as a URL with a user, and lacks a slash behind the scheme."""
+    return re.match(r"[a-z][a-z0-9+.-]+:/(?!/).*@", output, re.I | re.S) is not None
+
+
 def shown_output(output: str) -> str:
-    """An output as it may be shown: a URL without user, password and options."""
-    if not is_address(output):
+    """An output as it may be shown: a URL without user, password and options, but with what names the table,
+    collection or stream in it."""
+    if not is_address(output) and not is_slip(output):
         return output
-    scheme, _, rest = output.partition("://")
+    scheme, slashes, rest = re.split(r"(:/+)", output, maxsplit=1)
     # A password may hold a slash that should have been escaped: the last @ ends it.
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+    place, _, query = rest.rpartition("@")[2].partition("?")
+    named = [option for option in query.split("&") if option.partition("=")[0] in NAMING]
+    return f"{scheme}{slashes}{place}{'?' if named else ''}{'&'.join(named)}"
 
 
 def is_folder(output: str) -> bool:

@@ -26,6 +26,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.errors import ConfigError
+from silkline.files import shown_output
 
 TOML_NAME = "silkline.toml"
 ENV_PREFIX = "SILKLINE_"
@@ -161,6 +162,8 @@ def shown(name: str, settings: Settings) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:g}"
+    if name == "outputs":
+        return ", ".join(map(shown_output, value))
     if isinstance(value, tuple):
         return ", ".join(redacted(str(part)) for part in value)
     return redacted(str(value))
@@ -239,14 +242,15 @@ def _given(environ: Mapping[str, str], variable: str) -> str:
 
 def _from_toml(config: Path | None) -> Found:
     path = config or Path(TOML_NAME)
+    named = shown_output(str(path))
     try:
         table = tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         if config is None:
             return {}
-        raise ConfigError(f"{path}: no such file") from None
+        raise ConfigError(f"{named}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise ConfigError(f"{named}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {_in_words(error)}") from error
     return {_known(key, str(path)): (value, str(path)) for key, value in table.items()}

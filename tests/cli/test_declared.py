@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from silkline.cli.declared import Declaration, declared_crawler, definition_of, following_all, job_name
+from silkline.cli.declared import (
+    Declaration,
+    declared_crawler,
+    definition_of,
+    following_all,
+    job_name,
+    refuse_unknown_key,
+)
 from silkline.config import Settings
 from silkline.errors import ConfigError
 from silkline.resolve import convert, resolve
@@ -171,3 +178,18 @@ def test_a_definition_reads_like_the_command_and_stays_short() -> None:
     long = [Declaration(urls=tuple(f"https://shop.example/{n}" for n in range(count))) for count in (99, 100)]
     assert all(len(definition_of(one)) <= 300 for one in long)
     assert definition_of(long[0]) != definition_of(long[1])
+
+
+def test_a_key_that_no_item_has_is_refused() -> None:
+    refuse_unknown_key(BASE, ("url", "a"))
+    refuse_unknown_key(Declaration(), ("title",))
+    with pytest.raises(ConfigError, match="--item-key: no item has a field 'b'; there are url, a"):
+        refuse_unknown_key(BASE, ("a", "b"))
+
+
+def test_another_table_of_one_database_is_another_definition() -> None:
+    one, other = (
+        definition_of(Declaration(outputs=(f"postgresql://u:s3cret@h/db?table={t}",))) for t in "ab"
+    )
+    assert one != other
+    assert "s3cret" not in one

@@ -184,3 +184,38 @@ def test_a_job_that_is_not_there_is_one_line(inside: Call, tmp_path: Path) -> No
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no job 'none'" in done.stderr
     assert not os.listdir(tmp_path)
+
+
+def test_a_job_with_its_items_in_a_database_only_is_one_line(
+    inside: Call, shop: Site, tmp_path: Path
+) -> None:
+    server = servers.valkey_url().removeprefix("redis")
+    stream = f"redis+stream{server}?stream=export-{zlib.crc32(bytes(tmp_path)):x}"
+    done = inside("crawl", f"{shop.url}/", "--job", "shop", "-o", stream)
+    assert done.returncode == 0, done.stderr
+    done = inside("export", "--job", "shop", "-o", "all.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "silkline: job 'shop' has no items in files, which export reads; it has: redis+stream://"
+    )
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_databases_and_buckets_are_no_files_and_their_passwords_not_repeated(
+    inside: Call, shop: Site
+) -> None:
+    assert inside("crawl", f"{shop.url}/", "--job", "shop", "-o", "a.csv").returncode == 0
+    url = "postgresql://u:s3cret@h/db"
+    for words, verb in ((["-o", url], "writes"), (["-o", "b.csv", "--from", url], "reads")):
+        done = inside("export", "--job", "shop", *words)
+        assert done.returncode == 2
+        assert f"'postgresql://h/db': export {verb} files, not databases and buckets" in done.stderr
+        assert "s3cret" not in done.stderr
+    for words in (
+        ["--config", url],
+        ["-o", url.replace("//", "/")],
+        ["--show-config", "-o", "s3://b/a.csv?access_key_id=s3cret&secret_access_key=s3cret"],
+    ):
+        done = inside("crawl", f"{shop.url}/", *words)
+        assert "s3cret" not in done.stdout + done.stderr

@@ -277,3 +277,42 @@ async def test_a_server_that_is_away_at_the_start_ends_the_run_and_says_so() -> 
     with pytest.raises(SinkAwayError, match="table is away; when a crawl starts it has to answer"):
         await delivery.open()
     await delivery.close()
+
+
+def test_a_sink_of_ones_own_is_in_the_report(tmp_path: Path) -> None:
+    report, _ = crawled(tmp_path, Table("shelf"), 1)
+    assert report.outputs == ("shelf",)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "line"),
+    [
+        ("open", ConfigError, "output 'shelf' cannot open: RuntimeError: no luck; --debug shows where"),
+        ("write", SinkError, "output 'shelf' cannot write: RuntimeError: no luck; --debug shows where"),
+    ],
+)
+def test_what_a_sinks_own_code_raises_names_the_sink(
+    tmp_path: Path, method: str, kind: type[Exception], line: str
+) -> None:
+    async def broken(self: Any, *_: Any) -> None:
+        raise RuntimeError("no\nluck")
+
+    with pytest.raises(kind) as caught:
+        crawled(tmp_path, type("Shelf", (Table,), {method: broken})("shelf"), 1)
+    assert str(caught.value) == line
+
+
+def test_a_sink_that_cannot_write_is_refused_at_once(tmp_path: Path) -> None:
+    class Plain(OwnSink):
+        def write(self, items: Any) -> None:  # type: ignore[override]
+            """Not async."""
+
+    class Nameless(OwnSink):
+        def __init__(self) -> None:
+            """Without its base's."""
+
+    for sink in (OwnSink("shelf"), Plain("shelf")):
+        with pytest.raises(ConfigError, match=r"the sink 'shelf': \w+ has no method `async def write"):
+            crawled(tmp_path, sink, 1)
+    with pytest.raises(ConfigError, match="the sink Nameless has no name"):
+        crawled(tmp_path, Nameless(), 1)

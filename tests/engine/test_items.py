@@ -16,12 +16,15 @@ from tests import servers
 
 from silkline import Crawler, OwnSink, Page
 from silkline.config import FrontierOptions
+from silkline.engine.items import ItemMaker
 from silkline.errors import ItemError, RowsRefused
 from silkline.events import Event, Visited
 from silkline.frontier.open import frontier_from
 from silkline.items import To
-from silkline.outcome import DeadItem, Item
+from silkline.outcome import DeadItem, Item, Lease
 from silkline.protocols import Frontier
+from silkline.request import Request
+from silkline.sinks.choose import called
 from silkline.testing import MockFetcher
 
 T = TypeVar("T")
@@ -222,6 +225,18 @@ def test_an_item_goes_where_it_is_sent(job: Job) -> None:
     (lost,) = job.dead()
     assert lost.error.startswith("no output is called 'nowhere.csv'; there are: table, ")
     assert lost.record == '{"n":4}'
+
+
+def test_a_wrong_name_of_an_output_tells_no_password() -> None:
+    names = called(["to.jsonl", "postgresql://u:s3cret@h/db?table=a"])
+    lease = Lease(Request(HOME), 1, 1, HOME, 1)
+    values = [To(name, {"n": 1}) for name in ("nope.csv", "postgresql://u:s3cret@h/db?table=b")]
+    errors = [dead.error for dead in ItemMaker((), called=names).made(values, lease).dead]
+    known = "there are: to.jsonl, postgresql://h/db?table=a"
+    assert errors == [
+        f"no output is called 'nope.csv'; {known}",
+        f"no output is called 'postgresql://h/db?table=b'; {known}",
+    ]
 
 
 def test_to_names_an_output() -> None:

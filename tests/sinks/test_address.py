@@ -8,7 +8,7 @@ from silkline.errors import ConfigError
 from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
 from silkline.sinks.address import address_of, files_in
-from silkline.sinks.choose import keyed_sinks_for
+from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
 
 
 def test_a_url_is_taken_apart_and_its_password_never_shown() -> None:
@@ -56,3 +56,37 @@ def test_files_and_urls_are_told_apart() -> None:
 def test_a_scheme_that_no_sink_has_is_named() -> None:
     with pytest.raises(ConfigError, match="no output has the scheme gopher://"):
         keyed_sinks_for(["gopher://u:secret@h/x"])
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("postgresql://u:s3@h/db?sslmode=require&table=a.b&batch=1", "postgresql://h/db?table=a.b"),
+        ("mongodb://h/db?collection=c", "mongodb://h/db?collection=c"),
+        ("s3://b/a.csv?secret_access_key=s3&access_key_id=s3", "s3://b/a.csv"),
+        ("mysql://u:s3?table=s3@h/db", "mysql://h/db"),
+        ("postgresql:/u:s3@h/db", "postgresql:/h/db"),
+        ("a:b/me@home.csv", "a:b/me@home.csv"),
+    ],
+)
+def test_an_output_is_shown_with_what_names_its_table_and_no_secret(output: str, shown: str) -> None:
+    assert shown_output(output) == shown
+    assert shown_output(shown) == shown
+
+
+def test_a_url_with_one_slash_is_told_so_without_its_password() -> None:
+    with pytest.raises(ConfigError, match="write two slashes behind postgresql: postgresql://") as caught:
+        sinks_for(["postgresql:/u:s3cret@h/test"])
+    assert "s3cret" not in str(caught.value)
+
+
+def test_an_item_can_name_a_database_as_it_is_shown() -> None:
+    one, two = "postgresql://u:s3cret@h/db?table=a&batch=5", "mysql://u:s3cret@h/shop"
+    names = called([one, two])
+    assert names["postgresql://h/db?table=a"] == names["postgresql://h/db"] == names[one]
+    assert names["mysql://h/shop"] == names["mysql://h/shop?table=items"] == names[two]
+    both = called([one, one.replace("table=a", "table=b")])
+    assert "postgresql://h/db" not in both
+    assert both["postgresql://h/db?table=b"] != both["postgresql://h/db?table=a"]
+    plain = called([one, "postgresql://u:s3cret@h/db"])
+    assert plain["postgresql://h/db"] == "postgresql://h/db?table=items"

@@ -140,7 +140,14 @@ def crawl_declared(
 
     thrown_away: the folder of a job that nobody wants to keep.
     """
-    from silkline.cli.declared import SCOPE_SETTINGS, declared_crawler, following_all, job_name, sitemap_seeds
+    from silkline.cli.declared import (
+        SCOPE_SETTINGS,
+        declared_crawler,
+        following_all,
+        job_name,
+        refuse_unknown_key,
+        sitemap_seeds,
+    )
     from silkline.cli.show import conduct, settings_table, warn
 
     resolved = resolve(given, os.environ, config=config)
@@ -172,5 +179,6 @@ def crawl_declared(
             raise ConfigError(
                 "nothing to crawl: give a URL, such as https://example.com/, or --urls FILE or --sitemap URL"
             )
+        refuse_unknown_key(declaration, resolved.settings.item_key)
         crawler = declared_crawler(declaration)
         return conduct(crawler, seeds, resolved.settings, preview=preview, kept=thrown_away is None)

@@ -62,6 +62,14 @@ def declared_crawler(declaration: Declaration, *, defines_job: bool = True) -> C
     return crawler
 
 
+def refuse_unknown_key(declaration: Declaration, key: Sequence[str]) -> None:
+    """Raise ConfigError for a key of items that none of them has: every one would be dead."""
+    fields = [field.name for field in parse_fields(declaration.fields)] or ["status", "title"]
+    for name in key:
+        if name not in ("url", *fields):
+            raise ConfigError(f"--item-key: no item has a field {name!r}; there are url, {', '.join(fields)}")
+
+
 def following_all(resolved: Resolved) -> Resolved:
     """Who follows all links means those to pages of the same hosts, unless something else is said, such as a
     folder for what is no page."""

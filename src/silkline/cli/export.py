@@ -10,6 +10,7 @@ from typer import Option, echo
 
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store
+from silkline.errors import ConfigError
 
 if TYPE_CHECKING:
     from silkline.sinks.committed import Committed
@@ -84,15 +85,19 @@ def export(
     What counts is what was committed when the command starts; the job may run
     meanwhile. The file is there as a whole or not at all.
     """
-    from silkline.frontier.open import positions_in, store_file
+    from silkline.frontier.open import facts_in, positions_in, store_file
     from silkline.sinks.export import Target, export
     from silkline.sinks.source import sources_in
 
     store = one_store(job, frontier, config)
-    known = sources_in(positions_in(store.url, store.job))
+    positions = positions_in(store.url, store.job)
+    known = sources_in(positions)
     own = store_file(store.url)
     reserved = [path for path in (*(source.path for source in known), own and str(own)) if path]
     target = Target(output, replace=replace, excel=excel, reserved=reserved)
+    elsewhere = ", ".join(filter(None, (facts_in(store.url, store.job).get("databases"), *positions)))
+    if not known and elsewhere:
+        raise ConfigError(f"job {store.job!r} has no items in files, which export reads; it has: {elsewhere}")
     found, missing = _sources(known, source or (), parts or (), partial)
     exported = export(found, target)
     echo(_summary(store.job, output, exported, found, missing) if as_json else _line(output, exported, found))

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 
 import msgspec
 
-from silkline.errors import RowsRefused, SinkAwayError
+from silkline.errors import ConfigError, RowsRefused, SilklineError, SinkAwayError, SinkError
 from silkline.events import Trouble
 from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
@@ -53,8 +53,13 @@ class Delivery:
         """Raises what `KeyedSink.open` does."""
         for sink in self.sinks:
             self._opened.push_async_callback(sink.close)
-            with answering():
-                await sink.open()
+            try:
+                with answering():
+                    await sink.open()
+            except SilklineError:
+                raise
+            except Exception as error:
+                raise ConfigError(_raised(sink, "open", error)) from error
 
     async def close(self) -> None:
         await self._opened.aclose()
@@ -148,6 +153,10 @@ class Delivery:
                     self._hook(Trouble(f"{error}; waiting for it, nothing is lost"))
                 await self._nap(wait * random.uniform(0.5, 1.0))
                 wait = min(2 * wait, LONGEST_WAIT)
+            except SilklineError:
+                raise
+            except Exception as error:
+                raise SinkError(_raised(sink, "write", error)) from error
             else:
                 if away_since is not None:
                     gone = time.monotonic() - away_since
@@ -161,6 +170,12 @@ class Delivery:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._leaving.wait()
+
+
+def _raised(sink: KeyedSink, method: str, error: Exception) -> str:
+    """What only a sink's own code can explain."""
+    detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"output {sink.name!r} cannot {method}: {' '.join(detail.split())}; --debug shows where"
 
 
 def supersedes(outcome: Outcome) -> bool:

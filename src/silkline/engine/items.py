@@ -10,6 +10,7 @@ import msgspec
 
 from silkline.engine.steps import Dropped, Failed
 from silkline.errors import ItemError
+from silkline.files import shown_output
 from silkline.items import ItemKeys, To, TypeChecks
 from silkline.outcome import DeadItem, Item, Lease
 from silkline.protocols import KeyedSink, Output, PageSink, Sink
@@ -146,8 +147,11 @@ class ItemMaker:
     def _routed(self, value: To, outputs: Outputs) -> Outputs:
         for name in value.names:
             if name not in self._called:
-                known = ", ".join(dict.fromkeys(self._called)) or "none"
-                raise ItemError(f"no output is called {name!r}; there are: {known}")
+                shown: dict[str, str] = {}
+                for called, output in self._called.items():
+                    shown.setdefault(output, shown_output(called))
+                known = ", ".join(shown.values()) or "none"
+                raise ItemError(f"no output is called {shown_output(name)!r}; there are: {known}")
         return outputs.only([self._called[name] for name in value.names])
 
     def _missed(self, lease: Lease, index: int) -> Outputs:

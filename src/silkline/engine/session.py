@@ -50,6 +50,7 @@ from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.address import files_in
 from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
+from silkline.sinks.keyed import OwnSink
 from silkline.sinks.part import part_sinks, parts_of
 
 
@@ -254,6 +255,9 @@ class Session:
 
     async def _note_definition(self, frontier: Frontier) -> None:
         definition = self._plan.definition
+        databases = [sink.name for sink in keyed_outputs_of(self._plan)]
+        if databases and not self._seat.index:
+            await frontier.remember({"databases": ", ".join(databases)})
         if not definition or self._seat.index:
             return
         known = (await frontier.recall()).get("definition")
@@ -294,7 +298,15 @@ def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:
 
 
 def is_keyed(sink: Output | KeyedSink) -> TypeGuard[KeyedSink]:
-    return inspect.iscoroutinefunction(sink.write)
+    """Raises ConfigError for what is no sink."""
+    kind, name = type(sink).__name__, getattr(sink, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"the sink {kind} has no name: call super().__init__(name) in its __init__")
+    write = getattr(sink, "write", None)
+    keyed = inspect.iscoroutinefunction(write)
+    if write is None or (isinstance(sink, OwnSink) and (not keyed or type(sink).write is OwnSink.write)):
+        raise ConfigError(f"the sink {name!r}: {kind} has no method `async def write(self, items)`")
+    return keyed
 
 
 async def _close(fetcher: Fetcher) -> None:

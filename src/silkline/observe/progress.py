@@ -36,7 +36,7 @@ class StderrConsole(Console):
     """Writes to stderr; once nobody reads that, falls silent, where a plain one would end the program."""
 
     def __init__(self) -> None:
-        super().__init__(stderr=True)
+        super().__init__(stderr=True, emoji=False)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

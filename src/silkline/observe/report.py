@@ -68,8 +68,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     links_refused: links that the rules of the crawl refuse, by the reason; a link counts once for each page.
     fields: what the items hold, field by field; counted when a page is visited.
     stats: sizes of the frontier at the end.
-    outputs: where the items went. parts: by output, the files that all workers of the job have written for it
-        so far, each its own; empty where the outputs are written themselves.
+    outputs: where the items went, without passwords. parts: by output, the files that all workers of the job
+        have written for it so far, each its own; empty where the outputs are written themselves.
     seeded: what the seeds brought.
     troubles: what the operator should know, one line each.
     frontier: URL of the frontier if it is not the usual one of the job, else "".
@@ -149,7 +149,7 @@ def report_of(
         links_refused=dict(sorted(tally.links_refused.items(), key=lambda pair: -pair[1].count)),
         fields=fields_of(tally.fields, past),
         stats=snapshot.stats or Stats(),
-        outputs=tuple(outputs),
+        outputs=tuple(map(shown_output, outputs)),
         parts=dict(parts or {}),
         seeded=tally.seeded,
         troubles=tuple(

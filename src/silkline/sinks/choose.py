@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from silkline.errors import ConfigError
-from silkline.files import file_of, is_address, is_archive, is_folder, shown_output, split_ending
+from silkline.files import file_of, is_address, is_archive, is_folder, is_slip, shown_output, split_ending
 from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
@@ -90,6 +90,9 @@ def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink
     Raises ConfigError for an ending that no format has.
     """
     ending = split_ending(path)[1].lower()
+    if is_slip(path):
+        scheme = path.partition(":")[0]
+        raise ConfigError(f"output {shown_output(path)!r}: write two slashes behind {scheme}: {scheme}://")
     if is_archive(path):
         raise ConfigError(f"output {path!r} is an archive of pages, and holds no items")
     make = KINDS.get(ending)
@@ -189,14 +192,25 @@ def keyed_sink_for(output: str, *, create: bool = True) -> KeyedSink:
 
 
 def called(outputs: Iterable[str], sinks: Iterable[Output | KeyedSink] = ()) -> dict[str, str]:
-    """What outputs of items are called in a crawl, to their names: as they were given, as the sink has it.
-    Raises ConfigError."""
+    """What outputs of items are called in a crawl, to their names: as they were given, as they are shown, as
+    the sink has it; a URL without its table, too, where that names one only. Raises ConfigError."""
     names = {sink.name: sink.name for sink in sinks if not isinstance(sink, PageSink)}
+    short: dict[str, set[str]] = {}
     for output in outputs:
         if is_in_bucket(output):
-            names[output] = objects_sink(output).name
-        elif not is_archive(output):
-            names[output] = keyed_sink_for(output).name if is_address(output) else name_of(output)
+            name = objects_sink(output).name
+        elif is_archive(output):
+            continue
+        else:
+            name = keyed_sink_for(output).name if is_address(output) else name_of(output)
+        shown = shown_output(output)
+        names |= {output: name, shown: name}
+        if is_address(output):
+            names[name] = name
+            short.setdefault(shown.partition("?")[0], set()).add(name)
+    for shown, found in short.items():
+        if len(found) == 1:
+            names.setdefault(shown, *found)
     return names
 
 

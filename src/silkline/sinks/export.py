@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import msgspec
 
 from silkline.errors import ConfigError
-from silkline.files import split_ending
+from silkline.files import is_address, is_slip, shown_output, split_ending
 from silkline.outcome import Item
 from silkline.sinks.choose import discard, sink_for, wants_types
 from silkline.sinks.committed import Committed, JsonLines, Row
@@ -44,6 +44,8 @@ class Target:
     def __init__(
         self, path: str, *, replace: bool = False, excel: bool = False, reserved: Iterable[str] = ()
     ) -> None:
+        if is_address(path) or is_slip(path):
+            raise ConfigError(f"{shown_output(path)!r}: export writes files, not databases and buckets")
         self.shown = path
         self.excel = excel
         self.path = os.path.realpath(path)
