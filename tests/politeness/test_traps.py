@@ -190,3 +190,10 @@ def test_near_duplicates_are_counted_by_the_first_of_them() -> None:
         twins.look(f"{HOST}/page/{number}", prose(number, 200))
     twins.look(f"{HOST}/empty", "")
     assert twins.lines() == [f"11 more pages are nearly identical to {HOST}/gone/0"]
+
+
+def test_pages_without_text_are_no_trap_whatever_their_number() -> None:
+    """Scripts fill them: nobody can tell that they say the same."""
+    walk = Walk()
+    assert walk.go(3_000, text=" ") == ""
+    assert walk.told == []

@@ -154,8 +154,10 @@ class Traps:
         if not chain and pattern.barren < CROWD * pattern.wanted:
             return
         sketch = simhash(text(), leave_out=_own_numbers(url))
+        if sketch is None:
+            return  # pages without text, such as those that scripts fill, say nothing, and so not the same
         pattern.compared += 1
-        if sketch is None or any(alike(sketch, known) for known in pattern.sketches):
+        if any(alike(sketch, known) for known in pattern.sketches):
             pattern.same += 1
         else:
             pattern.sketches.append(sketch)
