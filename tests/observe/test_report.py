@@ -111,6 +111,9 @@ def test_a_finished_run_without_dead_letters_asks_for_nothing() -> None:
 def test_dead_letters_come_with_the_command_that_lists_them() -> None:
     report = report_after(*BUSY, dead={"dns": 1})
     assert next_steps(report) == ["silkline dead list --job shop"]
+    assert "s3cret" not in repr(
+        report_after(frontier="redis://u:s3cret@h/0", outputs=["mysql://u:s3cret@h/db"])
+    )
     elsewhere = report_after(*BUSY, dead={"dns": 1}, frontier="sqlite:///my crawls/a.db")
     assert next_steps(elsewhere) == ["silkline dead list --job shop --frontier 'sqlite:///my crawls/a.db'"]
 

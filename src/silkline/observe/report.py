@@ -72,7 +72,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         have written for it so far, each its own; empty where the outputs are written themselves.
     seeded: what the seeds brought.
     troubles: what the operator should know, one line each.
-    frontier: URL of the frontier if it is not the usual one of the job, else "".
+    frontier: URL of the frontier, without password, if it is not the usual one of the job, else "".
     """
 
     job: str
@@ -156,7 +156,7 @@ def report_of(
             message if times == 1 else f"{message} ({figures.count(times)} times)"
             for message, times in tally.troubles.items()
         ),
-        frontier=frontier,
+        frontier=redacted(frontier),
     )
 
 
