@@ -64,6 +64,8 @@ class MongoServer:
     def signal(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:  # its threads may answer until they have all stopped
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def remove(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -183,7 +183,7 @@ async def test_a_server_that_is_not_there_is_away() -> None:
         await sink.open()
     await sink.close()
     assert re.fullmatch(
-        rf"mongodb://127.0.0.1:{port}/shop\?table=items does not answer: 127.0.0.1:{port}: .{{5,80}}",
+        rf"mongodb://127.0.0.1:{port}/shop\?collection=items does not answer: 127.0.0.1:{port}: .{{5,80}}",
         str(caught.value),
     )
 
@@ -242,7 +242,7 @@ def test_a_url_of_mongodb_makes_a_mongodb_sink() -> None:
     for scheme in ("mongodb", "mongodb+srv"):
         sink = keyed_sink_for(f"{scheme}://ann:sesame@cluster.example/shop?collection=products")
         assert isinstance(sink, MongoSink)
-        assert sink.name == f"{scheme}://cluster.example/shop?table=products"
+        assert sink.name == f"{scheme}://cluster.example/shop?collection=products"
 
 
 async def test_two_workers_that_write_the_same_documents_at_once_leave_each_of_them_once(

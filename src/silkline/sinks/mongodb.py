@@ -128,7 +128,7 @@ class MongoSink(OwnSink):
 def _collection_in(address: Address) -> Address:
     options = dict(address.options)
     table = options.pop("collection", address.table)
-    address = msgspec.structs.replace(address, table=table, options=options)
+    address = msgspec.structs.replace(address, table=table, options=options, noun="collection")
     shown = f"output {address.shown!r}"
     if not address.path or any(char in address.path for char in '/\\. "$\0'):
         raise ConfigError(f"{shown}: name the database, as in mongodb://host/shop?collection=items")
