@@ -98,6 +98,9 @@ async def test_a_record_that_is_not_all_there_is_left_out_and_said_wherever_it_w
         assert len(urls) == 2 or fetcher.warnings == [
             f"{path} ends in the middle of a record: it is left out"
         ], cut
+    path.write_bytes(whole[: begun - 30])
+    with pytest.raises(ConfigError, match=r"has no pages in it: .* ends in the middle of a record"):
+        WarcFetcher(path)
     path.write_bytes(whole)
     assert (len(list(WarcFetcher(path).urls())), WarcFetcher(path).warnings) == (2, [])
     assert capfd.readouterr().err == ""

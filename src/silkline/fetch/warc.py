@@ -56,7 +56,9 @@ class WarcFetcher:
                 found = ((url, number, at, ok) for url, at, ok in _responses(path, self.warnings))
                 index.executemany("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", found)
                 if not index.execute("SELECT 1 FROM page WHERE file = ? LIMIT 1", (number,)).fetchone():
-                    raise ConfigError(f"{path} has no pages in it: is it a WARC file of a crawl?")
+                    cut = [warning for warning in self.warnings if warning.startswith(f"{path} ")]
+                    why = cut[0] if cut else "is it a WARC file of a crawl?"
+                    raise ConfigError(f"{path} has no pages in it: {why}")
             index.commit()
         self._connection = None
 
