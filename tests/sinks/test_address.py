@@ -74,9 +74,10 @@ def test_an_output_is_shown_with_what_names_its_table_and_no_secret(output: str,
     assert shown_output(shown) == shown
 
 
-def test_a_url_with_one_slash_is_told_so_without_its_password() -> None:
+@pytest.mark.parametrize("path", ["test", "test.csv", "test/", "test.warc.gz"])
+def test_a_url_with_one_slash_is_told_so_without_its_password(path: str) -> None:
     with pytest.raises(ConfigError, match="write two slashes behind postgresql: postgresql://") as caught:
-        sinks_for(["postgresql:/u:s3cret@h/test"])
+        sinks_for([f"postgresql:/u:s3cret@h/{path}"])
     assert "s3cret" not in str(caught.value)
 
 

@@ -69,6 +69,7 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
 
     Raises ConfigError for an ending that no format has, and a package that is missing.
     """
+    _refuse_slip(path)
     if is_folder(path):
         return FilesSink(path)
     if not is_archive(path):
@@ -90,9 +91,7 @@ def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink
     Raises ConfigError for an ending that no format has.
     """
     ending = split_ending(path)[1].lower()
-    if is_slip(path):
-        scheme = path.partition(":")[0]
-        raise ConfigError(f"output {shown_output(path)!r}: write two slashes behind {scheme}: {scheme}://")
+    _refuse_slip(path)
     if is_archive(path):
         raise ConfigError(f"output {path!r} is an archive of pages, and holds no items")
     make = KINDS.get(ending)
@@ -103,6 +102,12 @@ def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink
             f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}"
         )
     return make(path, columns, excel)
+
+
+def _refuse_slip(path: str) -> None:
+    if is_slip(path):
+        scheme = path.partition(":")[0]
+        raise ConfigError(f"output {shown_output(path)!r}: write two slashes behind {scheme}: {scheme}://")
 
 
 def _parquet_sink(path: str, columns: Columns) -> ParquetSink:
