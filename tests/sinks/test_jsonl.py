@@ -25,7 +25,7 @@ def test_a_line_per_item_in_utf8(tmp_path: Path, items_for, opened) -> None:
 
 def test_an_item_that_is_no_json_is_refused_when_it_is_encoded(tmp_path: Path) -> None:
     with pytest.raises(ItemError, match="'file'"):
-        JsonLinesSink(tmp_path / "items.jsonl").encode({"file": tmp_path})
+        JsonLinesSink(tmp_path / "items.jsonl").encode({"file": object()})
 
 
 def test_missing_directories_are_made_and_the_name_is_absolute(tmp_path: Path, monkeypatch, opened) -> None:

@@ -62,6 +62,8 @@ class ClickHouseTarget(Target):
         return f"{DATABASE}.{quoted(self.table)}"
 
     def rows(self) -> list[Row]:
+        if self.table not in self.names():
+            return []
         return [{n: meant(n, v) for n, v in row.items()} for row in rows_in(self.server, self.quoted)]
 
     def names(self) -> Sequence[str]:
