@@ -26,39 +26,46 @@ EXAMPLES = """\
 """
 
 
+Spider = Annotated[
+    str,
+    Argument(
+        metavar="FILE[:NAME]",
+        help="A Python file with a Crawler; NAME of the variable, if there are several.",
+    ),
+]
+Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
+UrlsFile = Annotated[
+    str | None,
+    Option(
+        "--urls",
+        metavar="FILE",
+        help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
+        rich_help_panel=WHAT,
+    ),
+]
+Name = Annotated[
+    str | None,
+    Option(metavar="NAME", help="The variable that holds the Crawler.", rich_help_panel=WHAT),
+]
+FromWarc = Annotated[
+    list[str] | None,
+    Option(
+        "--from-warc",
+        metavar="FILE",
+        help="Fetch nothing: answer from WARC files of an earlier crawl. Can be given several times.",
+        rich_help_panel=WHAT,
+    ),
+]
+
+
 @with_debug
 @with_settings
 def run(
-    spider: Annotated[
-        str,
-        Argument(
-            metavar="FILE[:NAME]",
-            help="A Python file with a Crawler; NAME of the variable, if there are several.",
-        ),
-    ],
-    urls: Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")] = None,
-    urls_file: Annotated[
-        str | None,
-        Option(
-            "--urls",
-            metavar="FILE",
-            help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        Option(metavar="NAME", help="The variable that holds the Crawler.", rich_help_panel=WHAT),
-    ] = None,
-    from_warc: Annotated[
-        list[str] | None,
-        Option(
-            "--from-warc",
-            metavar="FILE",
-            help="Fetch nothing: answer from WARC files of an earlier crawl. Can be given several times.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+    spider: Spider,
+    urls: Urls = None,
+    urls_file: UrlsFile = None,
+    name: Name = None,
+    from_warc: FromWarc = None,
     config: Config = None,
     show_config: ShowConfig = False,
     *,
