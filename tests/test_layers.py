@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 LAYERS: list[set[str]] = [
     {"version", "errors", "site"},
     {"url", "files"},
+    {"values"},
     {"config"},
     {"request", "resolve"},
     {"response", "outcome", "live", "keys"},

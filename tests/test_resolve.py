@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from silkline.config import MiB, Settings
+from silkline.config import Settings
 from silkline.errors import ConfigError
 from silkline.files import shown_output
 from silkline.resolve import BARE_NAMES, FIELDS, KINDS, convert, redacted, resolve, settings_from, shown
+from silkline.values import MiB
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from silkline.config import Flag, Settings
+from silkline.config import Settings
 from silkline.errors import ConfigError
 from silkline.resolve import FIELDS, convert_field
+from silkline.values import Flag
 
 MAX_TEXT = 100
 """Characters of a value; no setting needs more."""

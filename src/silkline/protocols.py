@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from silkline.config import FrontierOptions, PolitenessBy
+from silkline.config import FrontierOptions
 from silkline.events import Event
 from silkline.outcome import (
     Added,
@@ -26,6 +26,7 @@ from silkline.outcome import (
 )
 from silkline.request import Request
 from silkline.response import Response
+from silkline.values import PolitenessBy
 
 Positions = Mapping[str, str]
 """How far each sink is committed, by sink name; each sink knows how to read its own."""

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 import structlog
 
-from silkline.config import LogLevel
 from silkline.errors import ConfigError
 from silkline.events import Event, Kept, Seeded, Steered, Stopping, Trouble, Visited
 from silkline.observe.logs import LogHook, close, configure
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
 from silkline.response import Response
+from silkline.values import LogLevel
 
 LEASE = Lease(Request("http://127.0.0.1/a"), token=1, fingerprint=2, host="http://127.0.0.1:80", deliveries=3)
 Logged = Callable[..., list[dict[str, Any]]]

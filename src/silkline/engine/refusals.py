@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from silkline.config import YEAR, Settings
+from silkline.config import Settings
 from silkline.engine.discovery import FACT, rules_from
 from silkline.engine.robots import robot_listening, robots_name
 from silkline.politeness.robots import recalled
@@ -19,6 +19,7 @@ from silkline.politeness.scope import Scope
 from silkline.politeness.traps import Traps, pattern_of
 from silkline.protocols import Frontier
 from silkline.url import normal
+from silkline.values import YEAR
 
 KEPT = "refusals"
 """The name by which these rules are kept with the job."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from silkline.config import FrontierOptions, MiB, Settings
+from silkline.config import FrontierOptions, Settings
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.retry import RetryPolicy
@@ -41,6 +41,7 @@ from silkline.seeds.entries import BATCH
 from silkline.seeds.sitemap import Entry, SitemapReader, moment_of
 from silkline.seeds.source import Refusals
 from silkline.url import check, resolve
+from silkline.values import MiB
 
 MAX_UNPACKED = 50 * MiB
 """Of one file (sitemaps.org); what is beyond is not read."""

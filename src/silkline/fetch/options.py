@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from silkline.config import MiB
 from silkline.fetch.decode import ACCEPT_ENCODING
+from silkline.values import MiB
 from silkline.version import __version__
 
 USER_AGENT = f"silkline/{__version__} (web crawler)"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from silkline.config import PolitenessBy
 from silkline.protocols import Resolve
 from silkline.site import registrable_domain
 from silkline.url import host_of
+from silkline.values import PolitenessBy
 
 REMEMBERED = 100_000
 """Hosts whose keys a worker remembers; the others it asks the store for."""

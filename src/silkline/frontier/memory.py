@@ -13,7 +13,7 @@ from math import inf
 
 import msgspec
 
-from silkline.config import FrontierOptions, PolitenessBy
+from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage, chosen, newest
@@ -43,6 +43,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
+from silkline.values import PolitenessBy
 
 
 class MemoryFrontier:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from silkline.config import FrontierOptions, PolitenessBy
+from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import redis_items, redis_reads, rules
 from silkline.frontier.redis_commit import Commits, Held
@@ -36,6 +36,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
+from silkline.values import PolitenessBy
 
 LONGEST_NAP = 2.0
 """Seconds after which an idle worker asks again though nobody told it anything: news may get lost."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from silkline.config import FrontierOptions, PolitenessBy
+from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
 from silkline.frontier import rules, sqlite_items, sqlite_reads
 from silkline.frontier.groups import Groups
@@ -31,6 +31,7 @@ from silkline.outcome import (
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
+from silkline.values import PolitenessBy
 
 T = TypeVar("T")
 

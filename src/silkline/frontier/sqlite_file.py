@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from silkline.config import FrontierOptions, PolitenessBy
+from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
 from silkline.files import make_private
 from silkline.frontier.rules import other_grouping, other_keys
 from silkline.keys import KeyRules, agreed, expanded
+from silkline.values import PolitenessBy
 
 APPLICATION_ID = 0x51_1C_11_4E
 SCHEMA_VERSION = 6

@@ -14,13 +14,13 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
-from silkline.config import LogLevel
 from silkline.errors import ConfigError
 from silkline.events import Event, Kept, LeftAlone, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
 from silkline.outcome import REFUSALS, Dead, Done, RetryLater
 from silkline.resolve import without_password
+from silkline.values import LogLevel
 
 MAX_BYTES = 10_000_000
 BACKUPS = 5

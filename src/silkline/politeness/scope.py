@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import regex
 
-from silkline.config import ScopeKind
 from silkline.errors import BadUrlError, ConfigError
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.site import registrable_domain
 from silkline.url import check, host_of
+from silkline.values import ScopeKind
 
 SLOW = 0.1
 """Seconds that a pattern may take for one URL."""
