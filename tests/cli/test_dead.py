@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from silkline.config import FrontierOptions
+from silkline.frontier.open import frontier_from
 from tests.cli.conftest import Call, clean_environment, command
 from tests.site import Site
 
@@ -114,6 +117,20 @@ def test_of_several_jobs_one_must_be_named(inside: Call, shop: Site, monkeypatch
     assert "which job? there are: one, two; name it with --job NAME" in asked.stderr
     monkeypatch.setenv("SILKLINE_JOB", "two")
     assert inside("dead", "stats").returncode == 0
+
+
+def test_of_many_jobs_the_first_ones_are_named(inside: Call, tmp_path: Path) -> None:
+    async def begun(job: str) -> None:
+        frontier = frontier_from(f"sqlite:///{tmp_path}/.silkline/{job}.db", FrontierOptions(job=job))
+        await frontier.open()
+        await frontier.close()
+
+    for number in range(12):
+        asyncio.run(begun(f"job{number:02}"))
+    asked = inside("dead", "stats")
+    assert (asked.returncode, asked.stderr.count("\n")) == (2, 1)
+    assert "which job? there are: job00, job01, " in asked.stderr
+    assert "job09 and 2 more; name it with --job NAME" in asked.stderr
 
 
 def test_what_robots_txt_refuses_is_listed_only_where_it_is_asked_for(inside: Call) -> None:

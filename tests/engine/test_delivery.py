@@ -15,6 +15,7 @@ from silkline import Crawler, OwnSink, Page
 from silkline.engine import delivery as module
 from silkline.engine.commit import before_rivals
 from silkline.engine.delivery import Delivery
+from silkline.engine.refused_rows import REASONS
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.events import Event, Trouble
 from silkline.outcome import Alias, Batch, Committed, Dead, Done, Item, Lease, Outcome, RetryLater
@@ -80,6 +81,46 @@ async def test_a_row_that_is_refused_becomes_a_dead_item_and_the_others_go_in() 
     assert dead[0].url == "https://shop.example/3"
     assert [len(outcome.items) for outcome in written] == [1] * 100
     assert len(table.calls) < 45
+
+
+async def test_refused_rows_are_warned_of_once_for_each_reason_and_counted_at_the_end() -> None:
+    class Strict(Table):
+        async def write(self, items: Sequence[Item]) -> None:
+            for item in items:
+                n = self.row(item)["n"]
+                if n < 5:
+                    raise RowsRefused(f'invalid input for type integer: "{n}" (Failing row has {n})')
+                if n == 5:
+                    raise RowsRefused('text 5 does not fit the column "n" (bigint)')
+            await super().write(items)
+
+    heard: list[Event] = []
+    delivery = Delivery([Strict()], heard.append)
+    await delivery.write([outcome(n, n) for n in range(9)])
+    first = 'invalid input for type integer: "0" (Failing row has 0)'
+    advice = "which is a dead item now (silkline dead items list --cause refused)"
+    said = [event.message for event in heard if isinstance(event, Trouble)]
+    assert said == [
+        f"table refuses a row of https://shop.example/0, {advice}: {first}",
+        f"table refuses a row of https://shop.example/5, {advice}: "
+        'text 5 does not fit the column "n" (bigint)',
+    ]
+    delivery.refused.told()
+    assert [event.message for event in heard[2:]] == [f"table has refused 5 rows: {first}"]
+
+
+async def test_reasons_that_differ_from_row_to_row_do_not_fill_the_log() -> None:
+    class Fickle(Table):
+        async def write(self, items: Sequence[Item]) -> None:
+            word = "".join(chr(97 + int(digit)) for digit in str(self.row(items[0])["n"]))
+            raise RowsRefused(f"no {word}")
+
+    heard: list[Event] = []
+    delivery = Delivery([Fickle()], heard.append)
+    await delivery.write([outcome(n, n) for n in range(50)])
+    assert len(heard) == REASONS + 1
+    delivery.refused.told()
+    assert [event.message for event in heard[REASONS + 1 :]] == ["table has refused 40 rows: other reasons"]
 
 
 async def test_a_sink_that_is_away_is_waited_for_and_said_to_be_once(quick: None) -> None:
@@ -300,6 +341,42 @@ def test_what_a_sinks_own_code_raises_names_the_sink(
     with pytest.raises(kind) as caught:
         crawled(tmp_path, type("Shelf", (Table,), {method: broken})("shelf"), 1)
     assert str(caught.value) == line
+
+
+class Heap:
+    """A sink with positions of its own, see `protocols.Sink`."""
+
+    name = "heap"
+
+    def open(self, position: str | None) -> None:
+        """Nothing to do."""
+
+    def encode(self, item: Mapping[str, Any]) -> Any:
+        return dict(item)
+
+    def write(self, items: Sequence[Item], position: str | None) -> str:
+        return str(int(position or 0) + len(items))
+
+    def finish(self, position: str | None) -> str | None:
+        return position
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [("open", ConfigError), ("write", SinkError), ("finish", SinkError)]
+)
+def test_what_the_code_of_a_sink_with_positions_raises_names_the_sink(
+    tmp_path: Path, method: str, kind: type[Exception]
+) -> None:
+    def broken(self: Any, items: Any, position: Any = None) -> Any:
+        if method != "write" or items:
+            raise RuntimeError("no\nluck")
+
+    with pytest.raises(kind) as caught:
+        crawled(tmp_path, type("Broken", (Heap,), {method: broken})(), 1)
+    assert str(caught.value) == f"output 'heap' cannot {method}: RuntimeError: no luck; --debug shows where"
 
 
 def test_a_sink_that_cannot_write_is_refused_at_once(tmp_path: Path) -> None:

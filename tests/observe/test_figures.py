@@ -23,6 +23,12 @@ def test_sizes(number: int, text: str) -> None:
     assert figures.size(number) == text
 
 
+def test_a_long_list_of_names_is_cut() -> None:
+    names = [str(number) for number in range(1_212)]
+    assert figures.listed(names[:10]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    assert figures.listed(names) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 1,202 more"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (83.9, "1:23"), (3_723, "1:02:03"), (100_000, "1 d 3:46:40")]
 )

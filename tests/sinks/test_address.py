@@ -8,7 +8,7 @@ from silkline.errors import ConfigError
 from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
 from silkline.sinks.address import address_of, files_in
-from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
+from silkline.sinks.choose import called, keyed_sinks_for, objects_sink, sinks_for
 
 
 def test_a_url_is_taken_apart_and_its_password_never_shown() -> None:
@@ -46,6 +46,39 @@ def test_an_option_with_a_bad_value_is_one_clear_line(option: str) -> None:
     with pytest.raises(ConfigError, match=option.partition("=")[0]) as caught:
         address_of(f"postgresql://u:secret@h/db?{option}")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (
+            "mongodb://u:s3cret@h/d?table=a&collection=b",
+            "table= and collection= name the same thing; leave one",
+        ),
+        ("redis+stream://u:s3cret@h/0?stream=a&table=b", "table= and stream= name the same thing; leave one"),
+        (
+            "postgresql://u:s3cret@h/d?table=a&collection=b",
+            "no option 'collection'; there are: app.*, table, ",
+        ),
+        ("mysql://u:s3cret@h/d?table=a&stream=b", "no option 'stream'; there are: batch, .*, table, "),
+        ("clickhouse://u:s3cret@h/d?collection=b", "no option 'collection'; .* and ch_NAME for a setting"),
+        ("mongodb://u:s3cret@h/d?stream=b", "no option 'stream'; there are: batch, .*and those of PyMongo"),
+        ("redis+stream://u:s3cret@h/0?collection=b", "no option 'collection'; there are: .*remember, stream"),
+        ("s3://b/a.csv?access_key_id=s3cret&table=b", "'table' is not valid .*; there are: part_bytes, "),
+    ],
+)
+def test_an_option_that_another_kind_of_output_has_is_refused_and_the_known_ones_named(
+    output: str, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        objects_sink(output) if output.startswith("s3") else keyed_sinks_for([output])
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_may_be_named_by_the_word_for_all_databases() -> None:
+    (sink,) = keyed_sinks_for(["mongodb://h/d?table=a"])
+    assert sink.name == "mongodb://h/d?collection=a"
 
 
 def test_files_and_urls_are_told_apart() -> None:

@@ -226,7 +226,7 @@ async def test_without_leave_to_create_there_must_be_a_collection(table: Table) 
         ("mongodb://h/a.b", "name the database"),
         ("mongodb://h/shop?collection=$x", "can be no collection's name"),
         ("mongodb://h/shop?collection=system.users", "can be no collection's name"),
-        ("mongodb://h/shop?colection=x", "(?i)unknown option"),
+        ("mongodb://h/shop?colection=x", "there is no option 'colection'"),
         ("mongodb://h/shop?timeoutMS=soon", "timeoutMS"),
         ("mongodb://h/shop?w=0", "would lose items"),
     ],

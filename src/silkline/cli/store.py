@@ -12,6 +12,7 @@ from typer import echo
 
 from silkline.config import FrontierOptions, Settings
 from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.observe import figures
 from silkline.protocols import Frontier
 from silkline.resolve import DEFAULT, Resolved, redacted, resolve
 
@@ -63,7 +64,8 @@ def one_store(job: str | None, frontier: str | None, config: Path | None) -> Sto
     """The same where there must be one only."""
     found = stores(job, frontier, config)
     if len(found) > 1:
-        raise ConfigError(f"which job? there are: {', '.join(store.job for store in found)}; {NAMING}")
+        jobs = figures.listed([store.job for store in found])
+        raise ConfigError(f"which job? there are: {jobs}; {NAMING}")
     return found[0]
 
 

@@ -10,11 +10,12 @@ from contextlib import AsyncExitStack, suppress
 
 import msgspec
 
-from silkline.errors import ConfigError, RowsRefused, SilklineError, SinkAwayError, SinkError
+from silkline.engine.refused_rows import RefusedRows
+from silkline.errors import ConfigError, RowsRefused, SinkAwayError
 from silkline.events import Trouble
 from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
-from silkline.sinks.opened import answering
+from silkline.sinks.opened import answering, blamed
 from silkline.sinks.record import text_of
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 15.0
@@ -29,6 +30,7 @@ class Delivery:
 
     def __init__(self, sinks: Sequence[KeyedSink], hook: Hook) -> None:
         self.sinks = sinks
+        self.refused = RefusedRows(hook)
         self._hook = hook
         self._until: float | None = None
         self._leaving = asyncio.Event()
@@ -53,13 +55,8 @@ class Delivery:
         """Raises what `KeyedSink.open` does."""
         for sink in self.sinks:
             self._opened.push_async_callback(sink.close)
-            try:
-                with answering():
-                    await sink.open()
-            except SilklineError:
-                raise
-            except Exception as error:
-                raise ConfigError(_raised(sink, "open", error)) from error
+            with answering(), blamed(sink.name, "open", ConfigError):
+                await sink.open()
 
     async def close(self) -> None:
         await self._opened.aclose()
@@ -118,6 +115,7 @@ class Delivery:
                     owners[item.identity] = outcome
         for item, why in await self._isolated(sink, list(latest.values())):
             owner = owners[item.identity]
+            self.refused.add(sink.name, why, owner.lease.request.url)
             refused.setdefault(owner.lease.token, []).append(
                 dead_item(item, owner, "refused", why, sink.name)
             )
@@ -143,7 +141,8 @@ class Delivery:
         wait, away_since = FIRST_WAIT, None
         while True:
             try:
-                await step()
+                with blamed(sink.name, "write"):
+                    await step()
             except SinkAwayError as error:
                 now = time.monotonic()
                 if self._until is not None and now >= self._until:
@@ -153,10 +152,6 @@ class Delivery:
                     self._hook(Trouble(f"{error}; waiting for it, nothing is lost"))
                 await self._nap(wait * random.uniform(0.5, 1.0))
                 wait = min(2 * wait, LONGEST_WAIT)
-            except SilklineError:
-                raise
-            except Exception as error:
-                raise SinkError(_raised(sink, "write", error)) from error
             else:
                 if away_since is not None:
                     gone = time.monotonic() - away_since
@@ -170,12 +165,6 @@ class Delivery:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._leaving.wait()
-
-
-def _raised(sink: KeyedSink, method: str, error: Exception) -> str:
-    """What only a sink's own code can explain."""
-    detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"output {sink.name!r} cannot {method}: {' '.join(detail.split())}; --debug shows where"
 
 
 def supersedes(outcome: Outcome) -> bool:

@@ -29,7 +29,7 @@ from silkline.engine.steering import Levers, Pulse, Steering
 from silkline.engine.steps import Steps
 from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
-from silkline.errors import SilklineError
+from silkline.errors import ConfigError, SilklineError
 from silkline.events import Stopping, Trouble
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.leaving import leaving
@@ -44,6 +44,7 @@ from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Outpu
 from silkline.router import Router
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
+from silkline.sinks.opened import blamed
 
 PARTING = 5.0
 """Seconds beyond the grace period in which a worker that stops still waits for a store that is away."""
@@ -223,6 +224,8 @@ class Worker:
                 task.cancel()
         if parts.keeper is not None:
             await parts.keeper.flush()
+        if parts.delivery:
+            parts.delivery.refused.told()
         for line in self._twins.lines() if self._twins is not None else ():
             parts.hook(Trouble(line))
         await parts.frontier.commit([], finish_all(parts.sinks))
@@ -283,8 +286,9 @@ def opening(sinks: Sequence[Output]) -> Deliver:
     def open_all(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
         opened = dict(positions)
         for sink in sinks:
-            sink.open(positions.get(sink.name))
-            position = sink.write((), positions.get(sink.name))
+            with blamed(sink.name, "open", ConfigError):
+                sink.open(positions.get(sink.name))
+                position = sink.write((), positions.get(sink.name))
             if position is not None:
                 opened[sink.name] = position
         return opened

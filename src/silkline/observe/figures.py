@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+LISTED = 10
 
 
 def count(number: int) -> str:
@@ -58,6 +60,12 @@ def causes(numbers: Mapping[str, int], limit: int | None = None) -> list[tuple[s
         return ordered
     head, rest = ordered[: limit - 1], ordered[limit - 1 :]
     return [*head, ("other", sum(number for _, number in rest))]
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first ten, and how many more there are."""
+    more = len(names) - LISTED
+    return ", ".join(names[:LISTED]) + (f" and {count(more)} more" if more > 0 else "")
 
 
 def printable(text: str) -> str:

@@ -12,6 +12,8 @@ from silkline.errors import ConfigError
 from silkline.files import is_address, shown_output
 from silkline.outcome import Batch
 
+COMMON = ("batch", "batch_bytes", "batch_seconds", "timeout")
+"""Options that outputs in databases have, beside the one that names the table."""
 SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 MANY = "readPreferenceTags"
 """MongoDB's option that may stand in a URL several times."""
@@ -57,8 +59,11 @@ def is_in_bucket(output: str) -> bool:
     return is_address(output) and output.partition("://")[0].lower() in OBJECTS
 
 
-def address_of(output: str, *, create: bool = True, usual: Batch | None = None) -> Address:
-    """Take it apart. usual: the batch where the URL says nothing.
+def address_of(
+    output: str, *, create: bool = True, usual: Batch | None = None, noun: str = "table"
+) -> Address:
+    """Take it apart. usual: the batch where the URL says nothing. noun: the option that names the table
+    (`table` does so, too); "" where there is none, and no batches.
 
     Raises ConfigError, which never repeats a password.
     """
@@ -81,16 +86,14 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
     for name in options:
         if name != MANY and sum(name == other for other, _ in said) > 1:
             raise ConfigError(f"output {shown!r}: {name}= stands there more than once; leave one")
-    table = options.pop("table", "items")
-    if not NAME.fullmatch(table):
-        raise ConfigError(
-            f"output {shown!r}: table={table!r} can be no table's name; give it 1 to 63 characters"
+    table, batch = "", usual
+    if noun:
+        table = _table(shown, options, noun)
+        batch = Batch(
+            _whole(shown, "batch", options.pop("batch", ""), usual.count),
+            size_of(shown, "batch_bytes", options.pop("batch_bytes", ""), usual.bytes),
+            seconds_of(shown, "batch_seconds", options.pop("batch_seconds", ""), usual.seconds),
         )
-    batch = Batch(
-        _whole(shown, "batch", options.pop("batch", ""), usual.count),
-        size_of(shown, "batch_bytes", options.pop("batch_bytes", ""), usual.bytes),
-        seconds_of(shown, "batch_seconds", options.pop("batch_seconds", ""), usual.seconds),
-    )
     return Address(
         scheme=parts.scheme.lower(),
         hosts=hosts,
@@ -101,7 +104,30 @@ def address_of(output: str, *, create: bool = True, usual: Batch | None = None) 
         table=table,
         batch=batch,
         create=create,
+        noun=noun,
     )
+
+
+def _table(shown: str, options: dict[str, str], noun: str) -> str:
+    """What the options say of it, taken out of them."""
+    said = [name for name in {"table": None, noun: None} if name in options]
+    if len(said) > 1:
+        raise ConfigError(f"output {shown!r}: table= and {noun}= name the same thing; leave one")
+    table = options.pop(said[0]) if said else "items"
+    if (not said or said[0] == "table") and not NAME.fullmatch(table):
+        raise ConfigError(
+            f"output {shown!r}: table={table!r} can be no table's name; give it 1 to 63 characters"
+        )
+    return table
+
+
+def refuse_unknown(address: Address, known: Iterable[str], more: str = "") -> None:
+    """Raise ConfigError at an option that is not one of these or of all databases. more: what else there
+    is, in words."""
+    every = sorted({*known, *COMMON, address.noun})
+    for name in sorted(address.options.keys() - set(every)):
+        there = ", ".join(every) + more
+        raise ConfigError(f"output {address.shown!r}: there is no option {name!r}; there are: {there}")
 
 
 def split_timeout(address: Address, usual: float) -> tuple[Address, float]:

@@ -41,7 +41,8 @@ class Bucket:
                 retry_config={"max_retries": 6, "retry_timeout": PATIENCE},
             )
         except exceptions.UnknownConfigurationKeyError as error:
-            raise ConfigError(f"output {shown!r}: {_line(error)}") from error
+            known = "part_bytes, part_seconds, endpoint, region and the others of obstore"
+            raise ConfigError(f"output {shown!r}: {_line(error).rstrip('.')}; there are: {known}") from error
         except (exceptions.BaseError, ValueError) as error:
             raise ConfigError(f"output {shown!r} cannot be used: {_line(error)}") from error
 

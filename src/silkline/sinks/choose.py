@@ -18,6 +18,7 @@ from silkline.sinks.csv import CsvSink
 from silkline.sinks.folder import FilesSink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.opened import blamed
 from silkline.sinks.outputfile import foreign, foreign_spool, name_of, remove, starting, temporary, told
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.parquet import ParquetSink
@@ -313,7 +314,8 @@ def deliver_to(sinks: Sequence[Output]) -> Deliver:
             own = [item for item in items if sink.name in item.data]
             if not own:
                 continue
-            position = sink.write(own, positions.get(sink.name))
+            with blamed(sink.name, "write"):
+                position = sink.write(own, positions.get(sink.name))
             if position is not None:
                 delivered[sink.name] = position
         return delivered
@@ -327,7 +329,8 @@ def finish_all(sinks: Sequence[Output]) -> Deliver:
     def finish(outcomes: Sequence[Outcome], positions: Positions) -> Positions:
         finished = dict(positions)
         for sink in sinks:
-            position = sink.finish(positions.get(sink.name))
+            with blamed(sink.name, "finish"):
+                position = sink.finish(positions.get(sink.name))
             if position is not None:
                 finished[sink.name] = position
         return finished

@@ -14,7 +14,7 @@ from clickhouse_connect.driver.asyncclient import AsyncClient
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import Batch, Item
-from silkline.sinks.address import Address, address_of, split_timeout
+from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
 from silkline.sinks.clickhouse_columns import DELETED, NAMING, TYPES, VERSION, column_of, native_of, quoted
 from silkline.sinks.clickhouse_errors import is_stale, meaning_of
 from silkline.sinks.columns import KEYS, Kind, prepared
@@ -232,15 +232,11 @@ def _arguments(address: Address, seconds: float) -> dict[str, Any]:
         raise ConfigError(f"output {address.shown!r}: name one server, as in clickhouse://localhost/shop")
     settings = dict(SETTINGS)
     options: dict[str, Any] = {}
+    own = {name for name in address.options if name.startswith(SETTING)}
+    refuse_unknown(address, OPTIONS | own, ", and ch_NAME for a setting of the server")
     for name, value in address.options.items():
-        if name.startswith(SETTING):
+        if name in own:
             settings[name.removeprefix(SETTING)] = value
-        elif name not in OPTIONS:
-            known = ", ".join(sorted({*OPTIONS, "table", "batch", "batch_bytes", "batch_seconds", "timeout"}))
-            raise ConfigError(
-                f"output {address.shown!r}: there is no option {name!r}; there are: {known}, and ch_NAME for "
-                "a setting of the server"
-            )
         elif name in FILES and value != "certifi" and not os.path.isfile(value):
             raise ConfigError(f"output {address.shown!r}: there is no file {value!r} for {name}")
         else:

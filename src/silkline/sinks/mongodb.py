@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,7 +15,7 @@ from pymongo.uri_parser import validate_options
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import Address, address_of, split_timeout
+from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.mongodb_document import Unstorable, body_of, document_of
 from silkline.sinks.mongodb_errors import met_another, one_line, told
@@ -34,6 +35,9 @@ SLICE = 1_000
 """Documents that are prepared without a pause for the event loop."""
 LARGEST = 16 * 1024 * 1024
 TRIES = 5
+UNKNOWN = re.compile(r"Unknown option: (\w+)")
+"""What the driver says of an option of the URL."""
+MORE = ", and those of PyMongo"
 
 
 class MongoSink(OwnSink):
@@ -45,7 +49,8 @@ class MongoSink(OwnSink):
     """
 
     def __init__(self, output: str, *, create: bool = True) -> None:
-        address, seconds = split_timeout(_collection_in(address_of(output, create=create)), ANSWER_SECONDS)
+        address, seconds = split_timeout(address_of(output, create=create, noun="collection"), ANSWER_SECONDS)
+        _check(address)
         super().__init__(address.shown, address.batch)
         self._address = address
         self._url = _url(address, seconds)
@@ -125,10 +130,8 @@ class MongoSink(OwnSink):
                     raise
 
 
-def _collection_in(address: Address) -> Address:
-    options = dict(address.options)
-    table = options.pop("collection", address.table)
-    address = msgspec.structs.replace(address, table=table, options=options, noun="collection")
+def _check(address: Address) -> None:
+    table = address.table
     shown = f"output {address.shown!r}"
     if not address.path or any(char in address.path for char in '/\\. "$\0'):
         raise ConfigError(f"{shown}: name the database, as in mongodb://host/shop?collection=items")
@@ -136,7 +139,6 @@ def _collection_in(address: Address) -> Address:
         raise ConfigError(f"{shown}: collection={table!r} can be no collection's name")
     if not address.hosts:
         raise ConfigError(f"{shown}: name the server, as in mongodb://localhost/{address.path}")
-    return address
 
 
 def _url(address: Address, seconds: float) -> str:
@@ -147,6 +149,8 @@ def _url(address: Address, seconds: float) -> str:
     try:
         validate_options(options)
     except (PyMongoError, ValueError, TypeError) as error:
+        if unknown := UNKNOWN.match(str(error)):
+            refuse_unknown(msgspec.structs.replace(address, options={unknown[1]: ""}), (), MORE)
         raise ConfigError(f"output {address.shown!r}: {one_line(error)}") from error
     if options.get("w") == "0":
         raise ConfigError(f"output {address.shown!r}: w=0 would lose items without notice; leave it out")

@@ -14,7 +14,7 @@ import pymysql
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import Batch
-from silkline.sinks.address import Address, address_of, place_in, split_timeout
+from silkline.sinks.address import Address, address_of, place_in, refuse_unknown, split_timeout
 from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS
 
 FILES = frozenset({"ssl_ca", "ssl_cert", "ssl_key"})
@@ -75,12 +75,7 @@ class Server(msgspec.Struct, frozen=True):
         address, seconds = split_timeout(address_of(output, create=create), STATEMENT_SECONDS)
         address = msgspec.structs.replace(address, scheme="mysql")
         options = dict(address.options)
-        unknown = sorted(options.keys() - OPTIONS)
-        if unknown:
-            known = ", ".join(sorted({*OPTIONS, "table", "batch", "batch_bytes", "batch_seconds", "timeout"}))
-            raise ConfigError(
-                f"output {address.shown!r}: there is no option {unknown[0]!r}; there are: {known}"
-            )
+        refuse_unknown(address, OPTIONS)
         if not address.path or "/" in address.path:
             raise ConfigError(
                 f"output {address.shown!r} names no database: write mysql://user:password@host:3306/database"

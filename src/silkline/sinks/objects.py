@@ -79,7 +79,7 @@ class ObjectsSink:
         self, output: str, make: Callable[[str], Sink], worker: str = "", *, spool: Path | None = None
     ) -> None:
         """Raises ConfigError for a URL or an ending that cannot be one."""
-        address = address_of(output)
+        address = address_of(output, noun="")
         shown = f"{address.scheme}://{address.hosts}/{address.path}"
         folder, _, last = address.path.rpartition("/")
         self._stem, self._ending = split_ending(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from silkline.errors import ConfigError, SinkAwayError, SinkError
+from silkline.errors import ConfigError, SilklineError, SinkAwayError, SinkError
 
 CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 60.0
@@ -21,6 +21,19 @@ def answering() -> Iterator[None]:
         raise SinkAwayError(
             f"{error}; when a crawl starts it has to answer: run the same command again when it does"
         ) from error
+
+
+@contextmanager
+def blamed(name: str, method: str, kind: type[SilklineError] = SinkError) -> Iterator[None]:
+    """What only a sink's own code can explain names the sink, as an error of that kind."""
+    try:
+        yield
+    except SilklineError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        line = f"output {name!r} cannot {method}: {' '.join(detail.split())}; --debug shows where"
+        raise kind(line) from error
 
 
 @contextmanager

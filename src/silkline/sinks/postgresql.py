@@ -17,7 +17,7 @@ import msgspec
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import address_of, place_in, split_timeout
+from silkline.sinks.address import address_of, place_in, refuse_unknown, split_timeout
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS, opening
@@ -78,10 +78,7 @@ class PostgresqlSink(OwnSink):
         self._address = address = msgspec.structs.replace(address, scheme="postgresql")
         super().__init__(address.shown, address.batch)
         options = dict(address.options)
-        unknown = sorted(options.keys() - OPTIONS)
-        if unknown:
-            known = ", ".join(sorted({*OPTIONS, "table", "batch", "batch_bytes", "batch_seconds", "timeout"}))
-            raise ConfigError(f"output {self.name!r}: there is no option {unknown[0]!r}; there are: {known}")
+        refuse_unknown(address, OPTIONS)
         for name in FILES & options.keys():
             if not os.path.isfile(options[name]):
                 raise ConfigError(f"output {self.name!r}: there is no file {options[name]!r} for {name}")

@@ -9,13 +9,12 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import msgspec
 import redis.asyncio as aredis
 from redis import exceptions
 
 from silkline.errors import ConfigError, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.address import Address, address_of
+from silkline.sinks.address import Address, address_of, refuse_unknown
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.record import json_of
 
@@ -43,7 +42,7 @@ AWAY = (
 )
 DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
 TIMEOUT = 30.0
-OPTIONS = ("stream", "maxlen", "remember", "timeout", "batch", "batch_bytes", "batch_seconds")
+OPTIONS = ("maxlen", "remember")
 
 
 class RedisStreamSink(OwnSink):
@@ -58,19 +57,15 @@ class RedisStreamSink(OwnSink):
     """
 
     def __init__(self, output: str, *, create: bool = True) -> None:
-        address = _stream_in(address_of(output, create=create))
+        address = address_of(output, create=create, noun="stream")
+        _check(address)
         super().__init__(address.shown, address.batch)
-        options = dict(address.options)
+        options = address.options
         self._create = address.create
         self._stream = address.table
-        self._most = _whole(self.name, "maxlen", options.pop("maxlen", "0"), least=0)
-        self._room = _whole(self.name, "remember", options.pop("remember", str(REMEMBERED)), least=2) // 2
-        self._timeout = _whole(self.name, "timeout", options.pop("timeout", ""), least=0.001, usual=TIMEOUT)
-        if options:
-            unknown = next(iter(options))
-            raise ConfigError(
-                f"output {self.name!r}: there is no option {unknown!r}, there are: {', '.join(OPTIONS)}"
-            )
+        self._most = _whole(self.name, "maxlen", options.get("maxlen", "0"), least=0)
+        self._room = _whole(self.name, "remember", options.get("remember", str(REMEMBERED)), least=2) // 2
+        self._timeout = _whole(self.name, "timeout", options.get("timeout", ""), least=0.001, usual=TIMEOUT)
         self._url = _url(address)
         self._client: Any = None
 
@@ -161,19 +156,17 @@ def told(name: str) -> Iterator[None]:
         ) from error
 
 
-def _stream_in(address: Address) -> Address:
-    options = dict(address.options)
-    stream = options.pop("stream", address.table)
+def _check(address: Address) -> None:
+    refuse_unknown(address, OPTIONS)
     shown = f"output {address.shown!r}"
-    if not stream:
-        raise ConfigError(f"{shown}: stream={stream!r} can be no stream's name")
+    if not address.table:
+        raise ConfigError(f"{shown}: stream='' can be no stream's name")
     if not address.hosts:
         raise ConfigError(f"{shown}: name the server, as in redis+stream://localhost:6379/0?stream=items")
     if not (address.path or "0").isdecimal():
         raise ConfigError(
             f"{shown}: {address.path!r} is no database's number; write it as redis+stream://host/0"
         )
-    return msgspec.structs.replace(address, table=stream, options=options, noun="stream")
 
 
 def _url(address: Address) -> str:

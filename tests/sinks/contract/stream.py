@@ -43,7 +43,7 @@ class RedisStreamTarget(Target):
         return {
             f"redis+stream://me:s3cret@127.0.0.1:{self.port}/0": "refuses the user or the password",
             f"redis+stream://127.0.0.1:{self.port}/shop": "no database's number",
-            f"{self.url()}&fancy=1": "there is no option 'fancy', there are: stream, maxlen",
+            f"{self.url()}&fancy=1": "there is no option 'fancy'; there are: batch",
             f"{self.url()}&maxlen=x": "maxlen",
         }
 
