@@ -32,4 +32,4 @@ def test_the_table_has_a_line_for_each_output() -> None:
     found = {name: measure(name, CASES[name], [made], 2) for name in ("items.jsonl", "items.csv")}
     lines = table(found).splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| items.jsonl", "| items.csv"]
-    assert {line.count("|") for line in lines} == {10}
+    assert {line.count("|") for line in lines} == {15}

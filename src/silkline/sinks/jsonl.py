@@ -27,7 +27,7 @@ class JsonLinesSink:
         self._marks.open(position)
 
     def encode(self, item: Mapping[str, Any]) -> bytes:
-        return line_of(item)
+        return json_of(item)
 
     def write(self, items: Sequence[Item], position: str | None) -> str:
         mark = self._marks.at(position)
@@ -41,10 +41,6 @@ class JsonLinesSink:
         self._file.close()
 
 
-def line_of(item: Mapping[str, Any]) -> bytes:
-    return json_of(item) + b"\n"
-
-
 def lines_of(items: Sequence[Item], name: str) -> bytes:
     """What was encoded for the sink of that name."""
-    return b"".join([item.data[name] for item in items])
+    return b"\n".join([*[item.data[name] for item in items], b""])

@@ -13,8 +13,9 @@ import msgspec
 from silkline.outcome import Item
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.frames import BUFFER, Ended, Frames, Pack
-from silkline.sinks.jsonl import line_of, lines_of
+from silkline.sinks.jsonl import lines_of
 from silkline.sinks.outputfile import Mark, Marks, OutputFile, name_of, position_of
+from silkline.sinks.record import json_of
 
 MEMBER = 67_108_864
 """Bytes, not compressed, at which the open member is ended: more than that no damaged byte can cost."""
@@ -49,7 +50,7 @@ class PackedLinesSink:
         self._marks.open(position)
 
     def encode(self, item: Mapping[str, Any]) -> bytes:
-        return line_of(item)
+        return json_of(item)
 
     def write(self, items: Sequence[Item], position: str | None) -> str:
         mark = self._marks.at(position)
