@@ -63,7 +63,8 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     per_host: requests of one host in flight at most, over all workers.
     delay: seconds between two starts on one host at least, over all workers; 0 for none.
     ceiling: requests in flight that a host's pace (see `Frontier.pace`) may allow; None: no pace counts.
-    max_pages: budget of visits that end in done or dead, over all workers and runs; None for none.
+    max_pages: budget of visits that end in done or dead, over all workers and runs; None for none. Pages
+        that robots.txt keeps us from are not visited (see `outcome.ends_a_visit`).
     lease_seconds: how long a lease lives without a renewal.
     max_deliveries: leases of one request before it becomes a dead letter with cause "crash".
     window: how many seconds ahead of its time a request may be handed out when its host has a delay.

@@ -14,6 +14,9 @@ MASK = 2**64 - 1
 REFUSALS = frozenset({"robots", "out_of_scope", "content_type"})
 """Causes of dead letters that are no failures: the crawl's own rules keep it from the page."""
 
+UNASKED = frozenset({"robots", "robots_unreachable"})
+"""Causes of dead letters for which no page was asked: `FrontierOptions.max_pages` does not count them."""
+
 
 class Lease(msgspec.Struct, frozen=True):
     """A request held by one worker until a deadline.
@@ -120,6 +123,11 @@ class Dead(msgspec.Struct, frozen=True):
 
 
 Verdict = Done | RetryLater | Dead
+
+
+def ends_a_visit(verdict: Verdict) -> bool:
+    """Whether `FrontierOptions.max_pages` counts it."""
+    return isinstance(verdict, Done) or (isinstance(verdict, Dead) and verdict.cause not in UNASKED)
 
 
 class Alias(msgspec.Struct, frozen=True):

@@ -272,3 +272,17 @@ class TestWhatPagesAsk:
     def test_a_rule_for_another_robot_is_not_for_us(self) -> None:
         _, fetched = asking(ASKING, user_agent="shop-watch/1.0")
         assert fetched == {"/", "/a", "/page", "/made", "/own", "/e"}
+
+
+def test_what_robots_txt_refuses_is_not_charged_to_the_page_budget(frontier: str) -> None:
+    open_pages = {f"/{n}": "open" for n in range(9)}
+    links = "".join(
+        f'<a href="{path}">x</a>' for n, path in enumerate(open_pages) for path in (f"/private/{n}", path)
+    )
+    with Site({"/robots.txt": Robot("User-agent: *\nDisallow: /private"), "/": links, **open_pages}) as site:
+        first = crawl(site, frontier, max_pages=4)
+        assert (first.reason, first.pages) == ("budget", 4)
+        assert first.refused["robots"] >= 3
+        if frontier != "memory:":
+            again = crawl(site, frontier, max_pages=6)
+            assert (again.reason, again.pages) == ("budget", 2)

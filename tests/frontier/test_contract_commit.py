@@ -279,6 +279,21 @@ class TestCompletion:
             if (await frontier.stats()).open:
                 assert (await frontier.lease(3)).budget_spent
 
+    @pytest.mark.parametrize("cause", ["robots", "robots_unreachable"])
+    async def test_the_page_budget_counts_no_page_that_robots_txt_kept_us_from(
+        self, opened: Opened, clock: ManualClock, cause: str
+    ) -> None:
+        for _ in range(2):  # a restart goes on counting
+            async with opened(max_pages=2) as frontier:
+                await frontier.add(pages("a", 9))
+                first, second = (await frontier.lease(9)).leases
+                await frontier.commit(dead(first, second, cause=cause))
+                assert (await frontier.lease(0)).budget_spent is False
+        async with opened(max_pages=2) as frontier:
+            await frontier.add(pages("a", 9))
+            await frontier.commit(done(*(await frontier.lease(9)).leases))
+            assert (await frontier.lease(9)).budget_spent
+
 
 async def three_dead(frontier: Frontier, clock: ManualClock) -> None:
     await frontier.add(pages("a", 2) + pages("b", 1))

@@ -83,7 +83,7 @@ dead_items = st.lists(
 verdicts: st.SearchStrategy[Verdict] = st.one_of(
     st.just(Done()),
     st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5), st.booleans()),
-    st.builds(Dead, st.sampled_from(CAUSES), st.text(max_size=5)),
+    st.builds(Dead, st.sampled_from([*CAUSES, "robots"]), st.text(max_size=5)),
 )
 options = st.builds(
     FrontierOptions,

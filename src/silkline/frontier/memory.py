@@ -40,6 +40,7 @@ from silkline.outcome import (
     Verdict,
     Whereabouts,
     WorkerState,
+    ends_a_visit,
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
 from silkline.request import Request
@@ -419,6 +420,7 @@ class MemoryFrontier:
         for entry in entries:
             entry.cause, entry.error = "crash", rules.crash_error(entry.deliveries)
             if entry.deliveries >= self._options.max_deliveries:
+                self._ended_visits += 1
                 self._bury(entry, now)
             elif entry.deliveries <= rules.QUICK_RETURNS:
                 self._wait(entry, now)
@@ -487,8 +489,8 @@ class MemoryFrontier:
         return list(accepted.values()), stale
 
     def _conclude(self, entry: Entry, verdict: Verdict, now: float) -> None:
+        self._ended_visits += ends_a_visit(verdict)
         if isinstance(verdict, Done):
-            self._ended_visits += 1
             return
         entry.cause, entry.error = verdict.cause, rules.storable(verdict.error)
         if isinstance(verdict, RetryLater):
@@ -500,7 +502,6 @@ class MemoryFrontier:
             self._bury(entry, now)
 
     def _bury(self, entry: Entry, now: float) -> None:
-        self._ended_visits += 1
         entry.at = now
         self._dead[entry.id] = entry
 

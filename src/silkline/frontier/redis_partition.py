@@ -16,7 +16,7 @@ from silkline.frontier.dead_pages import DeadPage
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_wire import Arrivals, Letter, json_of, member_of, refused_of
 from silkline.keys import expanded
-from silkline.outcome import Done, Outcome, Refused, RetryLater
+from silkline.outcome import Done, Outcome, Refused, RetryLater, ends_a_visit
 from silkline.protocols import Decide
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -134,7 +134,7 @@ class Partition:
     ) -> tuple[str, list[Any]]:
         """("ok", [added, refused, example]), ("stale", tokens), ("moved", []) or ("claimed", [])."""
         done: dict[str, list[str]] = {}
-        others: list[tuple[str, str, str, float, str, str, float, bool]] = []
+        others: list[tuple[str, str, str, float, str, str, float, bool, bool]] = []
         urls: list[bytes] = []
         payloads: list[bytes] = []
         for outcome in outcomes:
@@ -150,7 +150,8 @@ class Partition:
             dead_items = rules.dead_items(outcome, 0.0)
             if dead_items:
                 payloads.append(member_of(lease, dead_items))
-            ending = (*_ending(outcome), outcome.block_host, bool(dead_items))
+            ended = ends_a_visit(verdict)
+            ending = (*_ending(outcome), outcome.block_host, bool(dead_items), ended)
             others.append((str(lease.token), lease.host, *ending))
         word, *rest = await self.once(
             "commit",

@@ -29,6 +29,7 @@ from silkline.outcome import (
     Refused,
     RetryLater,
     Verdict,
+    ends_a_visit,
 )
 from silkline.protocols import Decide, Deliver
 
@@ -380,14 +381,15 @@ class SqliteStore:
         return ended > 0
 
 
-def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None, int]:
-    """(verdict, after, cause, error, cost) for `finish`."""
+def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None, int, int]:
+    """(verdict, after, cause, error, cost, ended) for `finish`."""
+    ended = int(ends_a_visit(verdict))
     if isinstance(verdict, Done):
-        return "done", None, None, None, 0
+        return "done", None, None, None, 0, ended
     error = rules.storable(verdict.error)
     if isinstance(verdict, RetryLater):
-        return "retry", verdict.after, verdict.cause, error, int(verdict.costs_retry)
-    return "dead", None, verdict.cause, error, 0
+        return "retry", verdict.after, verdict.cause, error, int(verdict.costs_retry), ended
+    return "dead", None, verdict.cause, error, 0, ended
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
 -- needs: hosts, requests, seen
 -- Finish leases, all or nothing: record done, retry or dead, enqueue links, keep the sinks' positions.
 -- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block,
---   dead_items}, ...}, dead_items: whether it has some;
+--   dead_items, ended}, ...}, dead_items: whether it has some; ended: whether the page budget counts it;
 --   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links;
 --   claims: fingerprints (decimal) that are not seen yet, and are from now on.
 -- ARGV from 2 on: those URLs, then for each of the others that is a retry its payload (with the count raised),
@@ -78,12 +78,13 @@ if call.urls > 0 then
     argument = argument + call.urls
 end
 
-local retried = 0
+local retried, ended = 0, finished
 for _, outcome in ipairs(call.others) do
-    local token, key, verdict, after, cause, error, block, dead_items = unpack(outcome)
+    local token, key, verdict, after, cause, error, block, dead_items, counts = unpack(outcome)
     local h = host(key)
     end_leases(h, { token }, function(request)
         request.cause, request.error = cause, error
+        ended = ended + (counts and 1 or 0)
         if verdict == 'done' then
             finished = finished + 1
             if dead_items then
@@ -106,9 +107,9 @@ for _, outcome in ipairs(call.others) do
 end
 if finished > 0 then
     redis.call('HINCRBY', META, 'done', finished)
-    redis.call('HINCRBY', META, 'ended', finished)
     count('done', finished)
 end
+end_visits(ended)
 if retried > 0 then
     count('retried', retried)
 end

@@ -23,7 +23,6 @@ for i = 4, 3 + call.bad do
     local id = redis.call('HINCRBY', META, 'last_id', 1)
     redis.call('RPUSH', DEAD, ARGV[i] .. ',"at":' .. exact(now) .. ',"id":' .. id .. '}')
     count('dead', 1)
-    redis.call('HINCRBY', META, 'ended', 1)
 end
 local added = enqueue(call.runs, 4 + call.bad)
 settle_touched()

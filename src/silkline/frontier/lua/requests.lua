@@ -49,7 +49,7 @@ local function retries_of(payload)
     return at and not (extra and extra < at) and tonumber(retries) or 0
 end
 
--- A dead letter is the request's own JSON object, continued.
+-- A dead letter is the request's own JSON object, continued. The caller counts it in `ended`, see `end_visits`.
 local function bury(request)
     count_buried(1)
     local fingerprint = string.gsub(string.sub(request.payload, 1, 8), '.', function(byte)
@@ -60,8 +60,14 @@ local function bury(request)
         .. ',"deliveries":' .. request.deliveries .. ',"worker":' .. cjson.encode(request.worker)
         .. ',"at":' .. exact(now) .. ',"id":' .. int(request.id)
         .. ',"fingerprint":"' .. fingerprint .. '"}')
-    redis.call('HINCRBY', META, 'ended', 1)
     count('dead', 1)
+end
+
+-- What the page budget counts.
+local function end_visits(by)
+    if by > 0 then
+        redis.call('HINCRBY', META, 'ended', by)
+    end
 end
 
 -- Take these leases away from whoever holds them; `conclude` says where each request goes. The others

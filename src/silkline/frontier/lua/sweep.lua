@@ -35,6 +35,7 @@ local function take_back_expired()
             request.error = 'its worker died or hung ' .. request.deliveries .. ' times'
             request.retries = retries_of(request.payload)
             if request.deliveries >= call.max_deliveries then
+                end_visits(1)
                 bury(request)
             else
                 local wait = crash_backoff(request.deliveries, tonumber(token))

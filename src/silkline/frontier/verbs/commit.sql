@@ -1,25 +1,25 @@
 -- INSERT INTO finish (now, done, others): end the leases that are still held.
 --   done: JSON [token, ...], of outcomes that say no more than that
---   others: JSON [[token, verdict, after, cause, error, cost, block_host], ...]; verdict 'done', 'retry' or
---   'dead', cost: by how much retry_count grows
+--   others: JSON [[token, verdict, after, cause, error, cost, ended, block_host], ...]; verdict 'done', 'retry'
+--   or 'dead', cost: by how much retry_count grows, ended: 1 where the page budget counts it
 --   No token twice.
 -- Answer: temp.ending, the outcomes that counted.
 
 CREATE TEMP TABLE ending (
     token INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER,
-    verdict TEXT, after REAL, cause TEXT, error TEXT, cost INTEGER, block REAL
+    verdict TEXT, after REAL, cause TEXT, error TEXT, cost INTEGER, ended INTEGER, block REAL
 );
 
 CREATE TEMP VIEW finish AS SELECT 0.0 AS now, '' AS done, '' AS others WHERE 0;
 CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
     DELETE FROM ending;
-    INSERT INTO ending (token, id, host, priority, verdict)
-    SELECT r.token, r.id, r.host, r.priority, 'done'
+    INSERT INTO ending (token, id, host, priority, verdict, ended)
+    SELECT r.token, r.id, r.host, r.priority, 'done', 1
     FROM json_each(NEW.done) AS j CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = j.value;
-    INSERT INTO ending (token, id, host, priority, verdict, after, cause, error, cost, block)
+    INSERT INTO ending (token, id, host, priority, verdict, after, cause, error, cost, ended, block)
     SELECT r.token, r.id, r.host, r.priority, json_extract(j.value, '$[1]'), json_extract(j.value, '$[2]'),
         json_extract(j.value, '$[3]'), json_extract(j.value, '$[4]'), json_extract(j.value, '$[5]'),
-        json_extract(j.value, '$[6]')
+        json_extract(j.value, '$[6]'), json_extract(j.value, '$[7]')
     FROM json_each(NEW.others) AS j
     CROSS JOIN requests AS r ON r.state = 'leased' AND r.token = json_extract(j.value, '$[0]');
 
@@ -35,8 +35,8 @@ CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
         state = 'dead', at = NEW.now, cause = e.cause, error = e.error, token = NULL, expires = NULL
     FROM ending AS e WHERE requests.id = e.id AND e.verdict = 'dead';
 
-    UPDATE meta SET ended_visits = ended_visits + (SELECT count(*) FROM ending WHERE verdict <> 'retry')
-    WHERE EXISTS (SELECT 1 FROM ending WHERE verdict <> 'retry');
+    UPDATE meta SET ended_visits = ended_visits + (SELECT sum(ended) FROM ending)
+    WHERE EXISTS (SELECT 1 FROM ending WHERE ended = 1);
     UPDATE hosts SET blocked_until = max(blocked_until, NEW.now + e.block)
     FROM (SELECT host, max(block) AS block FROM ending WHERE block > 0 GROUP BY host) AS e
     WHERE hosts.id = e.host;
