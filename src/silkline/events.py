@@ -45,12 +45,14 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Seeded(msgspec.Struct, frozen=True):
-    """Seeds were read: counts, and the reasons of the invalid ones (at most a few)."""
+    """Seeds were read: counts, and the reasons of the invalid ones (at most a few). refused: those beyond
+    max_pages_per_host."""
 
     added: int
     duplicate: int
     invalid: int
     reasons: tuple[str, ...] = ()
+    refused: Refused = NONE_REFUSED
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -117,6 +117,7 @@ def test_json_is_one_line_a_run(inside: Call, tmp_path: Path) -> None:
         "duplicate": 0,
         "invalid": 1,
         "reasons": ["urls.txt:2: 'bad' has no scheme; write https://bad"],
+        "refused": {"count": 0, "example": ""},
         "interrupted": False,
         "error": None,
     }

@@ -48,6 +48,33 @@ def test_a_damaged_job_hides_none_of_the_others(inside: Call, two_jobs: Site, tm
     assert "one.db failed: database disk image is malformed" in done.stderr
 
 
+def test_seeds_beyond_the_budget_of_their_host_are_told_of(inside: Call, shop: Site) -> None:
+    def told() -> tuple[str, str]:
+        url = f"{shop.url}/thing/9"
+        return inside("status").stdout, inside("explain", url, "--job", "one").stdout
+
+    seeds = [f"{shop.url}/thing/{n}" for n in ("1a", "1b", "2a", "9")]
+    done = inside("crawl", *seeds, "--job", "one", "--max-pages-per-host", "2")
+    assert f"2 seeds, more than max_pages_per_host: {shop.url}/thing/2a" in " ".join(done.stderr.split())
+    assert f"2  seeds left out, more than max_pages_per_host: {shop.url}/thing/2a" in told()[0]
+    assert told()[1] == f"never seen: {shop.url} has its 2 pages already (max_pages_per_host)\n"
+    assert json.loads(inside("status", "--json").stdout)["refused_seeds"]["count"] == 2
+
+    inside("crawl", "--job", "one")
+    assert "2  seeds left out" in told()[0], "nothing was seeded since"
+    inside("crawl", seeds[0], "--job", "one", "--max-pages-per-host", "2")
+    assert "left out" not in told()[0]
+
+
+def test_seeds_of_a_job_that_is_begun_are_held_to_its_budget(inside: Call, shop: Site) -> None:
+    inside("crawl", f"{shop.url}/", "--job", "one", "--max-pages-per-host", "2", "--quiet")
+    ran = inside("seed", *(f"{shop.url}/thing/{n}" for n in ("1a", "1b", "2a")), "--job", "one")
+    assert ran.stdout.splitlines() == [
+        "one: 1 added, 0 duplicate, 0 invalid, 2 refused",
+        f"  left out 2 seeds, more than max_pages_per_host: {shop.url}/thing/1b",
+    ]
+
+
 def test_a_frontier_alone_names_its_job(inside: Call, two_jobs: Site, tmp_path: Path) -> None:
     (tmp_path / ".silkline" / "second.db").rename(tmp_path / "x.db")
     assert inside("status", "--frontier", "sqlite:///x.db").stdout.split()[:3] == ["second", "6", "waiting"]

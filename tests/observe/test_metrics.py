@@ -123,6 +123,7 @@ def test_every_figure_of_the_snapshot_is_served(server: MetricsServer) -> None:
         "silkline_seeds_total{result=added}": 4,
         "silkline_seeds_total{result=duplicate}": 2,
         "silkline_seeds_total{result=invalid}": 1,
+        "silkline_seeds_total{result=refused}": 0,
         "silkline_in_flight": 3,
         "silkline_job_requests{state=done}": 40,
         "silkline_job_requests{state=dead}": 4,

@@ -22,6 +22,8 @@ from silkline.errors import ConfigError, SilklineError
 from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.progress import StderrConsole
+from silkline.observe.report import refused_seeds
+from silkline.resolve import redacted
 from silkline.seeds import Seed, Seeds
 from silkline.seeds.query import Query
 
@@ -162,6 +164,8 @@ class _Runs:
             when = f"{_clock(time.time())} " if dated else ""
             cut = "; interrupted, the same command goes on" if self.cut else ""
             echo(f"{when}{job}: {_counts(seeded)}{cut}")
+            if seeded.refused.count:
+                echo(f"  left out {figures.one_line(redacted(refused_seeds(seeded.refused)))}")
             for reason in seeded.reasons:
                 echo(f"  {figures.one_line(reason)}")
             if (more := seeded.invalid - len(seeded.reasons)) > 0 and seeded.reasons:
@@ -170,7 +174,8 @@ class _Runs:
 
 
 def _counts(seeded: Seeded) -> str:
-    return f"{seeded.added:,} added, {seeded.duplicate:,} duplicate, {seeded.invalid:,} invalid"
+    counts = f"{seeded.added:,} added, {seeded.duplicate:,} duplicate, {seeded.invalid:,} invalid"
+    return counts + (f", {seeded.refused.count:,} refused" if seeded.refused.count else "")
 
 
 def _clock(moment: float) -> str:

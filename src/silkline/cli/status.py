@@ -61,14 +61,19 @@ def status(
 
 
 def _look(store: Store, hosts: int) -> Standing:
-    overview = with_frontier(store, lambda opened: opened.overview(hosts))
-    return _with_reasons(Pace(store.job).standing(overview, 0.0))
+    return with_frontier(store, lambda opened: _look_at(opened, Pace(store.job), hosts, 0.0))
 
 
-def _with_reasons(standing: Standing) -> Standing:
+async def _look_at(opened: Frontier, pace: Pace, hosts: int, at: float) -> Standing:
     from silkline.cli.paces import reasons
+    from silkline.engine.refusals import refused_seeds
 
-    return msgspec.structs.replace(standing, reasons=reasons(standing.overview.hosts))
+    standing = pace.standing(await opened.overview(hosts), at)
+    return msgspec.structs.replace(
+        standing,
+        reasons=reasons(standing.overview.hosts),
+        refused=refused_seeds(await opened.recall()),
+    )
 
 
 def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
@@ -92,7 +97,7 @@ def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
 
     async def look_on(opened: Frontier) -> None:
         while True:
-            standing = _with_reasons(pace.standing(await opened.overview(hosts), time.monotonic()))
+            standing = await _look_at(opened, pace, hosts, time.monotonic())
             show(standing)
             if standing.complete:
                 return

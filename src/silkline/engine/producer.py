@@ -11,8 +11,10 @@ import msgspec
 from silkline.engine.backpressure import Backpressure
 from silkline.engine.gather import gathered
 from silkline.engine.known import KnownUrls
+from silkline.engine.refusals import keep_refused_seeds
 from silkline.engine.seeder import read_ahead
 from silkline.events import Seeded
+from silkline.outcome import NONE_REFUSED, Added
 from silkline.protocols import Frontier
 from silkline.request import Request
 from silkline.seeds import SeedSource
@@ -66,6 +68,7 @@ class Producer:
         self._pressure = flow.max_waiting and Backpressure(frontier, flow.max_waiting, say)
         self._added = 0
         self._duplicate = 0
+        self._refused = NONE_REFUSED
         self._pending: asyncio.Task[None] | None = None
 
     async def run(self) -> Seeded:
@@ -79,6 +82,7 @@ class Producer:
                 async for part in parts:
                     await self._produce(part)
             await self._settle()
+            await keep_refused_seeds(self._frontier, self._refused)
         except asyncio.CancelledError:
             if self._pending is not None:
                 self._pending.cancel()
@@ -91,7 +95,7 @@ class Producer:
 
     @property
     def _result(self) -> Seeded:
-        return Seeded(self._added, self._duplicate, self._source.invalid, self._source.reasons)
+        return Seeded(self._added, self._duplicate, self._source.invalid, self._source.reasons, self._refused)
 
     async def _produce(self, batch: list[Request]) -> None:
         while batch and not self._stopping.is_set():
@@ -116,9 +120,10 @@ class Producer:
         new = self._unknown(requests) if self._flow.remember else requests
         visit = self._flow.visit
         named = new if visit is None else [visited(one, visit) for one in new]
-        added = (await self._frontier.add(named)).added if named else 0
-        self._added += added
-        self._duplicate += len(requests) - added
+        result = await self._frontier.add(named) if named else Added()
+        self._added += result.added
+        self._refused += result.refused
+        self._duplicate += len(requests) - result.added - result.refused.count
         self._watch(self._result)
         if self._flow.remember:
             self._known.add(request.url for request in new if is_plain(request))

@@ -11,11 +11,12 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.engine.addresses import Addresses
+from silkline.engine.discovery import rules_in
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.producer import BATCH, BATCH_OF_FILE, Flow, Producer
 from silkline.errors import ConfigError, FrontierError
 from silkline.events import Seeded
-from silkline.frontier.open import frontier_from, on_server, options_in
+from silkline.frontier.open import facts_in, frontier_from, on_server, options_in
 from silkline.protocols import Frontier
 from silkline.seeds import Seeds
 
@@ -45,7 +46,8 @@ async def produce(
     refuse_memory(url)
     kept = options_in(url, options.job)
     if kept is not None:
-        options = msgspec.structs.replace(kept, job=options.job)
+        most = rules_in(facts_in(url, options.job)).max_pages_per_host
+        options = msgspec.structs.replace(kept, job=options.job, max_pages_per_host=most)
     flow = msgspec.structs.replace(
         flow,
         batch=flow.batch or (BATCH if on_server(url) else BATCH_OF_FILE),

@@ -14,6 +14,7 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.discovery import FACT, rules_from
 from silkline.engine.robots import robot_listening, robots_name
+from silkline.outcome import NONE_REFUSED, Refused
 from silkline.politeness.robots import recalled
 from silkline.politeness.scope import Scope
 from silkline.politeness.traps import Traps, pattern_of
@@ -23,6 +24,9 @@ from silkline.values import YEAR
 
 KEPT = "refusals"
 """The name by which these rules are kept with the job."""
+
+SEEDS = "refused seeds"
+"""The name by which it is kept how many seeds the last reading left out."""
 
 
 class RefusalRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +55,20 @@ async def keep_rules(settings: Settings, frontier: Frontier) -> None:
     text = msgspec.json.encode(rules).decode()
     if (await frontier.recall()).get(KEPT) != text:
         await frontier.remember({KEPT: text})
+
+
+async def keep_refused_seeds(frontier: Frontier, refused: Refused) -> None:
+    """For `refused_seeds`, when seeds have been read to their end. Raises FrontierError."""
+    if refused.count or refused_seeds(await frontier.recall()).count:
+        await frontier.remember({SEEDS: msgspec.json.encode(refused).decode()})
+
+
+def refused_seeds(facts: Mapping[str, str]) -> Refused:
+    """Those that the last reading of seeds left out, as their hosts had max_pages_per_host already."""
+    try:
+        return msgspec.json.decode(facts.get(SEEDS, "{}"), type=Refused)
+    except msgspec.MsgspecError:
+        return NONE_REFUSED
 
 
 class FoundTraps:

@@ -6,7 +6,9 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 
+from silkline.engine.refusals import keep_refused_seeds
 from silkline.events import Seeded
+from silkline.outcome import NONE_REFUSED
 from silkline.protocols import Frontier, Hook
 from silkline.request import Request
 from silkline.router import Router
@@ -24,14 +26,17 @@ class Seeder:
 
     async def run(self, hook: Hook, wake_leaser: Callable[[], None]) -> None:
         """Raises UnknownLabelError, and what the source raises for a file it cannot read (ConfigError)."""
-        added = duplicate = 0
+        added, duplicate, refused = 0, 0, NONE_REFUSED
         async for batch in read_ahead(self._source):
             self._router.check(batch)
             result = await self._frontier.add(batch)
             added += result.added
             duplicate += result.duplicate
+            refused += result.refused
             wake_leaser()
-        hook(Seeded(added, duplicate, self._source.invalid, self._source.reasons))
+        if added or duplicate or refused.count:
+            await keep_refused_seeds(self._frontier, refused)
+        hook(Seeded(added, duplicate, self._source.invalid, self._source.reasons, refused))
         self.active = False
         wake_leaser()
 

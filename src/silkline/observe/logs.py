@@ -119,7 +119,7 @@ class LogHook:
 
     def _seeded(self, event: Seeded) -> None:
         counts = {"added": event.added, "duplicate": event.duplicate, "invalid": event.invalid}
-        self._logger.info("seeds read", **counts)
+        self._logger.info("seeds read", **counts, refused=event.refused.count)
         for reason in event.reasons:
             self._logger.warning("invalid seed", cause="bad_task", error=reason)
 

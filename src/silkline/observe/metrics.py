@@ -142,6 +142,7 @@ def _counters(tally: Tally) -> Iterator[Metric]:
     yield _labelled("responses", "Responses by HTTP status.", "status", _group(responses, strip="http_"))
     seeded = tally.seeded
     seeds = {"added": seeded.added, "duplicate": seeded.duplicate, "invalid": seeded.invalid}
+    seeds["refused"] = seeded.refused.count
     yield _labelled("seeds", "Seeds read.", "result", seeds)
 
 

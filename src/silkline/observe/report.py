@@ -17,6 +17,7 @@ from silkline.files import shown_output, split_ending
 from silkline.observe import figures
 from silkline.observe.fields import NO_PAST, Field, Past, fields_of
 from silkline.observe.snapshot import Snapshot
+from silkline.observe.tally import FULL_HOST
 from silkline.outcome import REFUSALS, Refused, Stats
 from silkline.resolve import redacted
 
@@ -257,7 +258,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     if report.duplicates:
         text = f"{count(report.duplicates)} pages are others' by redirect or rel=canonical, and without items"
         rows.append(("duplicate", text))
-    rows += _links_left(report.links_refused)
+    rows += _left_out(report)
     if report.stats.open or report.stats.done > report.pages:
         rows.append(("job", f"{count(report.stats.done)} done, {count(report.stats.open)} to go"))
     return rows + [
@@ -286,13 +287,22 @@ def _filled(fields: Sequence[Field]) -> list[tuple[str, str]]:
     return rows
 
 
-def _links_left(refused: Mapping[str, Refused]) -> list[tuple[str, str]]:
-    """A line for each reason."""
-    rows: list[tuple[str, str]] = []
-    for reason, left in islice(refused.items(), REASONS_SHOWN):
-        text = f"{figures.count(left.count)} links, {reason}: {left.example}"
-        rows.append(("" if rows else "refused", figures.one_line(text, RULE_LENGTH)))
-    return rows
+def _left_out(report: Report) -> list[tuple[str, str]]:
+    """A line for each reason for which links and seeds are refused."""
+    reasons = list(islice(report.links_refused.items(), REASONS_SHOWN))
+    texts = [f"{figures.count(left.count)} links, {reason}: {left.example}" for reason, left in reasons]
+    if report.seeded.refused.count:
+        texts.append(refused_seeds(report.seeded.refused))
+    return [
+        ("" if n else "refused", figures.one_line(redacted(text), RULE_LENGTH))
+        for n, text in enumerate(texts)
+    ]
+
+
+def refused_seeds(refused: Refused) -> str:
+    """In words."""
+    plural = "seed" if refused.count == 1 else "seeds"
+    return f"{figures.count(refused.count)} {plural}, {FULL_HOST}: {refused.example}"
 
 
 def _speed(report: Report) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from silkline.observe import figures
-from silkline.outcome import HostState, Overview, Stats, WorkerState
+from silkline.outcome import NONE_REFUSED, HostState, Overview, Refused, Stats, WorkerState
+from silkline.resolve import redacted
 
 LIVING = 10.0
 """Seconds since its last heartbeat for which a worker counts as living: it beats every two seconds."""
@@ -23,7 +24,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     rate: requests done or dead a second; None where it is not known.
     eta: seconds until what is open now is through at that rate; new links make it later.
-    reasons: of the paces of hosts, by their keys.
+    reasons: of the paces of hosts, by their keys. refused: seeds that the last reading left out.
     """
 
     job: str
@@ -31,6 +32,7 @@ class Standing(msgspec.Struct, frozen=True):
     rate: float | None = None
     eta: float | None = None
     reasons: Mapping[str, str] = {}
+    refused: Refused = NONE_REFUSED
 
     @property
     def living(self) -> tuple[WorkerState, ...]:
@@ -80,6 +82,9 @@ def lines(standing: Standing) -> Iterator[str]:
         yield f"{figures.rate(standing.rate):>11}  done or dead"
     if standing.eta is not None:
         yield f"{figures.elapsed(standing.eta):>11}  until what is known is through"
+    if standing.refused.count:
+        text = f"{standing.refused.count:>11,}  seeds left out, more than max_pages_per_host: "
+        yield text + figures.one_line(redacted(standing.refused.example))
     yield from _workers(overview.workers)
     yield from _hosts(overview, standing.reasons)
     if overview.live:
@@ -107,7 +112,8 @@ def as_json(standing: Standing) -> bytes:
     stats: Stats = overview.pop("stats")
     fields: dict[str, Any] = {"job": standing.job, **msgspec.structs.asdict(stats)}
     overview["hosts"] = [host_fields(host, standing.reasons.get(host.key, "")) for host in overview["hosts"]]
-    return msgspec.json.encode(fields | {"rate": standing.rate, "eta": standing.eta} | overview)
+    fields |= {"rate": standing.rate, "eta": standing.eta, "refused_seeds": standing.refused}
+    return msgspec.json.encode(fields | overview)
 
 
 def host_fields(host: HostState, reason: str) -> dict[str, Any]:

@@ -171,6 +171,7 @@ def _sum_seeded(events: Iterable[Seeded]) -> Seeded:
         added=sum(s.added for s in parts),
         duplicate=sum(s.duplicate for s in parts),
         invalid=sum(s.invalid for s in parts),
+        refused=sum((s.refused for s in parts), NONE_REFUSED),
         reasons=tuple(islice((reason for s in parts for reason in s.reasons), REASONS_KEPT)),
     )
 
