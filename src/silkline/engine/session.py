@@ -22,11 +22,12 @@ from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.items import ItemMaker
 from silkline.engine.keeper import Keeper
 from silkline.engine.named import NamedHosts, hosts_of
+from silkline.engine.parts import Parts
 from silkline.engine.refusals import keep_rules
 from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
 from silkline.engine.steps import Steps
-from silkline.engine.worker import Parts, Worker
+from silkline.engine.worker import Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.cookies.sessions import Sessions

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-
-import msgspec
 
 from silkline.config import Settings
 from silkline.engine.commit import Committer
-from silkline.engine.delivery import Delivery
-from silkline.engine.discovery import RedirectGuard, order_for, traps_for
-from silkline.engine.effects import LinkRules
-from silkline.engine.items import ItemMaker
-from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.machine import Gauge, Machine
-from silkline.engine.monitor import Monitor, Publish
+from silkline.engine.monitor import Monitor
 from silkline.engine.pacing import Pacing
+from silkline.engine.parts import Parts, tools_of
 from silkline.engine.refusals import FoundTraps
 from silkline.engine.retry import RetryPolicy
-from silkline.engine.robots import robot_listening
 from silkline.engine.seeder import Seeder
 from silkline.engine.steering import Levers, Pulse, Steering
-from silkline.engine.steps import Steps
-from silkline.engine.visit import Tools
 from silkline.engine.visitors import Visitors
 from silkline.errors import ConfigError, SilklineError
 from silkline.events import Stopping, Trouble
-from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.leaving import leaving
-from silkline.observe.tally import Tally
 from silkline.outcome import Outcome
-from silkline.parse.page import Page
-from silkline.politeness.order import Rate
-from silkline.politeness.robots import Robots
-from silkline.politeness.scope import Scope
 from silkline.politeness.traps import NearDuplicates
-from silkline.protocols import CallNext, Deliver, Fetcher, Frontier, Hook, Output, Positions
-from silkline.router import Router
+from silkline.protocols import Deliver, Output, Positions
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
 from silkline.sinks.opened import blamed
@@ -51,28 +34,6 @@ PARTING = 5.0
 
 SEEDS_PERIOD = 0.1
 """Seconds between two looks at a flag in memory."""
-
-
-class Parts(msgspec.Struct, frozen=True):
-    """What a worker is made of. `fetch` is the fetcher with the middleware composed in; the frontier is open;
-    the tally is told of every event by the hook."""
-
-    frontier: Frontier
-    fetch: CallNext
-    router: Router
-    sinks: Sequence[Output]
-    hook: Hook
-    publish: Publish
-    fetcher: Fetcher
-    tally: Tally
-    items: ItemMaker
-    steps: Steps
-    seeding_elsewhere: Callable[[], bool] = lambda: False
-    keeper: Keeper | None = None
-    robots: Robots | None = None
-    scope: Scope | None = None
-    rate: Rate[Page] | None = None
-    delivery: Delivery | None = None
 
 
 class Worker:
@@ -127,37 +88,9 @@ class Worker:
             Pulse(parts.tally, self._held),
             parts.hook,
         )
-        robot = robot_listening(settings)
         self._found_traps = FoundTraps(parts.frontier)
-        self._traps = traps_for(settings, parts.hook, self._found_traps)
         self._twins = NearDuplicates() if settings.near_duplicates else None
-        policy = None if parts.robots is None else parts.robots.admit
-        self._tools = Tools(
-            fetch=parts.fetch,
-            router=parts.router,
-            rules=LinkRules(
-                parts.router,
-                self._known,
-                settings.max_depth,
-                referer_by(settings.referer),
-                robot,
-                parts.scope,
-                settings.max_links,
-                self._traps,
-                order_for(settings, parts.rate),
-            ),
-            retry=retry,
-            items=parts.items,
-            steps=parts.steps,
-            clock=time.time,
-            fingerprint=parts.frontier.fingerprint,
-            canonical=settings.canonical,
-            content_types=settings.content_types,
-            twins=self._twins,
-            unindexed=robot if settings.robots_meta == "all" else None,
-            place=parts.frontier.politeness_keys if parts.frontier.politeness_by == "ip" else None,
-            policy=policy if parts.scope is None else RedirectGuard(parts.scope).after(policy),
-        )
+        self._tools = tools_of(parts, settings, retry, self._known, self._found_traps, self._twins)
         if parts.robots is not None:
             parts.robots.use(parts.fetch, self._space_out)
 
