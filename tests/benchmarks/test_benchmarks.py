@@ -113,8 +113,10 @@ def test_the_table_gives_medians_and_what_silkline_is_to_the_others() -> None:
     ]
 
 
-def test_sinks_are_measured_beside_their_drivers(capsys: pytest.CaptureFixture[str]) -> None:
-    databases.postgresql()
-    asyncio.run(measured.compare("postgresql", measured.CONTESTANTS["postgresql"], rounds=2, count=20))
+@pytest.mark.parametrize("name", ["postgresql", "mongodb", "clickhouse"])
+def test_sinks_are_measured_beside_their_drivers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "postgresql":
+        databases.postgresql()
+    asyncio.run(measured.compare(name, measured.CONTESTANTS[name], rounds=2, count=20))
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines] == [["postgresql", what] for what in ("new", "again", "CPU")]
+    assert [line.split()[:2] for line in lines] == [[name, what] for what in ("new", "again", "CPU", "held")]

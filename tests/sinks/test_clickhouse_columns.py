@@ -11,14 +11,14 @@ from hypothesis import given
 
 from silkline.errors import RowsRefused
 from silkline.sinks.clickhouse_columns import NAMING, TYPES, column_of, native_of, quoted
-from silkline.sinks.columns import FITS, Kind, fitted, prepared
+from silkline.sinks.columns import Kind, fitted, prepared
 
 
 def taken(declared: str, value: Any) -> Any:
     """What is sent for a value."""
     column = column_of("c", declared)
-    [ready] = prepared({"c": value}).values()
-    [sent] = fitted([ready], [type(ready)], column.fits or FITS[column.kind], "c")
+    _, [ready] = prepared({"c": value})
+    [sent] = fitted([ready], [type(ready)], column.fitting, "c")
     return sent
 
 

@@ -17,7 +17,7 @@ from silkline.outcome import Batch, Item
 from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
 from silkline.sinks.clickhouse_columns import DELETED, NAMING, TYPES, VERSION, column_of, native_of, quoted
 from silkline.sinks.clickhouse_errors import is_stale, meaning_of
-from silkline.sinks.columns import KEYS, Kind, prepared
+from silkline.sinks.columns import KEYS, Kind, Prepared, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.rows import Rows
 from silkline.sinks.table import Column, Places, Table, columns_of, names_of, places_for
@@ -90,7 +90,7 @@ class ClickHouseSink(OwnSink):
         self._client: AsyncClient | None = None
         self._known: Table | None = None
 
-    def encode(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    def encode(self, fields: Mapping[str, Any]) -> Prepared:
         return prepared(fields)
 
     async def open(self) -> None:
@@ -105,7 +105,7 @@ class ClickHouseSink(OwnSink):
     async def write(self, items: Sequence[Item]) -> None:
         if not items:
             return
-        rows = await Rows.of(items, self.row)
+        rows = await Rows.of(items, self.name)
         for first in (True, False):
             try:
                 async with self._asked() as client:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -89,20 +90,49 @@ KIND_OF: dict[type, Kind] = {
 }
 
 
-def prepared(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with values of the types in KIND_OF or None: integers beyond 64 bits are Decimal, a time of
-    day with a zone is text. Raises ItemError."""
-    ready = {}
-    for name, value in fields.items():
-        kind = type(value)
-        if kind is list or kind is dict:
-            value = Json(json_of(value).decode())
-        elif kind is int and not -(2**63) <= value < 2**63:
-            value = Decimal(value)
-        elif kind is time and value.tzinfo is not None:
-            value = value.isoformat()
-        ready[name] = value
-    return ready
+class Shape:
+    """The fields of an item and the types of their values, NoneType for None; what is planned once for all
+    items of a kind. Equal ones are one object, as long as they are in use."""
+
+    def __init__(self, names: tuple[str, ...], types: tuple[type, ...]) -> None:
+        self.names = names
+        self.types = types
+        self.converted = [(place, CONVERT[kind]) for place, kind in enumerate(types) if kind in CONVERT]
+
+
+shape_of = lru_cache(10_000)(Shape)
+
+Prepared = tuple[Shape, tuple[Any, ...]]
+"""One item's fields and their values."""
+
+
+def prepared(fields: Mapping[str, Any]) -> Prepared:
+    """With values of the types in KIND_OF or None: integers beyond 64 bits are Decimal, a time of day with a
+    zone is text. Raises ItemError."""
+    names, values = tuple(fields), tuple(fields.values())
+    shape = shape_of(names, tuple(map(type, values)))
+    if shape.converted:
+        ready = list(values)
+        for place, convert in shape.converted:
+            ready[place] = convert(values[place])
+        values = tuple(ready)
+        shape = shape_of(names, tuple(map(type, values)))
+    return shape, values
+
+
+def _whole(value: int) -> int | Decimal:
+    return value if -(2**63) <= value < 2**63 else Decimal(value)
+
+
+def _time(value: time) -> time | str:
+    return value if value.tzinfo is None else value.isoformat()
+
+
+def _json(value: Any) -> Json:
+    return Json(json_of(value).decode())
+
+
+CONVERT: Mapping[type, Callable[[Any], Any]] = {int: _whole, time: _time, list: _json, dict: _json}
 
 
 def kinds_of(types: Iterable[type]) -> set[Kind]:
@@ -177,6 +207,11 @@ FITS: dict[Kind, dict[type, Fit]] = {
 }
 
 
+def fits_all(types: Iterable[type], fits: Mapping[type, Fit]) -> bool:
+    """Whether values of these types are what a column takes, as they are."""
+    return all(fits.get(kind) is _same for kind in types if kind is not type(None))
+
+
 def fitted(
     values: Sequence[Any], types: Iterable[type], fits: Mapping[type, Fit], column: str
 ) -> Sequence[Any]:
@@ -184,13 +219,12 @@ def fitted(
 
     Raises RowsRefused for one that does not fit.
     """
-    kinds = [kind for kind in types if kind is not type(None)]
-    for kind in kinds:
-        if kind not in fits:
-            value = next(value for value in values if type(value) is kind)
-            raise RowsRefused(f"{KIND_OF[kind].name.lower()} {value!s:.80} does not fit the column {column}")
-    if all(fits[kind] is _same for kind in kinds):
+    if fits_all(types, fits):
         return values
+    for value in values:
+        if value is not None and type(value) not in fits:
+            kind = KIND_OF[type(value)].name.lower()
+            raise RowsRefused(f"{kind} {value!s:.80} does not fit the column {column}")
     try:
         return [None if value is None else fits[type(value)](value) for value in values]
     except (ValueError, OverflowError) as error:

@@ -12,7 +12,7 @@ import pymysql
 
 from silkline.errors import RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
-from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, prepared
+from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Prepared, prepared
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.mysql_connection import Server, meaning_of
 from silkline.sinks.mysql_values import JSONS, KEY_TYPES, NAMING, TYPES, column_of, literals, quoted
@@ -60,7 +60,7 @@ class MysqlSink(OwnSink):
         self._known: Table | None = None
         self._clashing: set[str] = set()
 
-    def encode(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    def encode(self, fields: Mapping[str, Any]) -> Prepared:
         return prepared(fields)
 
     async def open(self) -> None:
@@ -71,7 +71,7 @@ class MysqlSink(OwnSink):
     async def write(self, items: Sequence[Item]) -> None:
         if not items:
             return
-        rows = await Rows.of(items, self.row)
+        rows = await Rows.of(items, self.name)
         async with self._asked() as connection:
             for _ in range(ATTEMPTS):
                 table = self._known or await self._find(connection)

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from struct import pack
+from typing import Any
 
-from silkline.outcome import Item
-from silkline.sinks.columns import Json, Kind, kinds_of, more_of
+from silkline.outcome import MASK, Item
+from silkline.sinks.columns import Json, Kind, Prepared, kinds_of, more_of
 
-SLICE = 500
+SLICE = 1_000
 """Rows that are worked on without a break: about 5 ms with twenty fields."""
 
 Keys = tuple[Sequence[str], Sequence[int], Sequence[int | None]]
 """The values of `columns.KEYS`, column by column."""
 
 
-class Slice(NamedTuple):
-    """values: of each field that one of the rows has, None for rows without it."""
+class Slice:
+    """Some rows of a batch, all with values of the same fields, or each with its own."""
 
-    keys: Keys
-    values: Mapping[str, Sequence[Any]]
+    def __init__(self, keys: Keys, rows: Sequence[Prepared]) -> None:
+        self.keys = keys
+        self.shapes = {shape for shape, _ in rows}
+        self.fields = next(iter(self.shapes)).names
+        self.rows: Sequence[Sequence[Any]] = [values for _, values in rows]
+        if any(shape.names != self.fields for shape in self.shapes):
+            self.fields = tuple(dict.fromkeys(name for shape, _ in rows for name in shape.names))
+            records = [dict(zip(shape.names, values, strict=True)) for shape, values in rows]
+            self.rows = [list(map(record.get, self.fields)) for record in records]
+
+    def values(self) -> Mapping[str, Sequence[Any]]:
+        """Column by column, None for rows without the field."""
+        return dict(zip(self.fields, zip(*self.rows, strict=True), strict=True)) if self.fields else {}
 
 
 class Rows:
     """A batch, sorted by key, so that two workers that write the same rows never wait for each other.
 
-    types: of the values of each field, NoneType for those that are missing.
+    types: of the values of each field.
     """
 
     def __init__(self) -> None:
@@ -34,37 +46,31 @@ class Rows:
         self.types: dict[str, set[type]] = {}
 
     @classmethod
-    async def of(cls, items: Sequence[Item], row: Callable[[Item], Mapping[str, Any]]) -> Rows:
-        """row: what `columns.prepared` made of an item."""
+    async def of(cls, items: Sequence[Item], sink: str) -> Rows:
+        """sink: for which `columns.prepared` made something of each item."""
         rows = cls()
         by_identity: dict[str, Item] = {}
         for start in range(0, len(items), 4 * SLICE):
-            by_identity.update((item.identity, item) for item in items[start : start + 4 * SLICE])
+            part = items[start : start + 4 * SLICE]
+            by_identity.update(zip(identities(part), part, strict=True))
             await asyncio.sleep(0)
         ordered = sorted(by_identity)
         for start in range(0, len(ordered), SLICE):
-            identities = ordered[start : start + SLICE]
-            part = [by_identity[identity] for identity in identities]
-            places = [item.index if item.key is None else None for item in part]
-            keys = (identities, [item.fingerprint for item in part], places)
-            rows._add(keys, [row(item) for item in part])
+            rows._add(ordered[start : start + SLICE], by_identity, sink)
             await asyncio.sleep(0)
         return rows
 
-    def _add(self, keys: Keys, rows: Sequence[Mapping[str, Any]]) -> None:
-        names = tuple(rows[0])
-        if all(tuple(row) == names for row in rows):
-            values: dict[str, Sequence[Any]] = (
-                dict(zip(names, zip(*[row.values() for row in rows], strict=True), strict=True))
-                if names
-                else {}
-            )
-        else:
-            union = dict.fromkeys(name for row in rows for name in row)
-            values = {name: [row.get(name) for row in rows] for name in union}
-        for name, column in values.items():
-            self.types.setdefault(name, set()).update(map(type, column))
-        self.slices.append(Slice(keys, values))
+    def _add(self, identities: Sequence[str], items: Mapping[str, Item], sink: str) -> None:
+        part = [items[identity] for identity in identities]
+        places = [item.index if item.key is None else None for item in part]
+        keys = (identities, [item.fingerprint for item in part], places)
+        rows = Slice(keys, [item.data[sink] for item in part])
+        for field in rows.fields:
+            self.types.setdefault(field, set())
+        for shape in rows.shapes:
+            for field, kind in zip(shape.names, shape.types, strict=True):
+                self.types[field].add(kind)
+        self.slices.append(rows)
 
     def kinds(self) -> dict[str, set[Kind]]:
         """Of each field that has a value somewhere."""
@@ -72,10 +78,19 @@ class Rows:
         return {name: kinds for name, kinds in found.items() if kinds}
 
 
-def more(part: Slice, fields: Iterable[str]) -> Sequence[Json | None]:
-    """What the rows of a slice have in `_more`, where these fields are without a column."""
-    here = [name for name in fields if name in part.values]
-    columns = [part.values[name] for name in here]
+def identities(items: Sequence[Item]) -> list[str]:
+    """`Item.identity` of each, several times as fast."""
+    pages = pack(f">{len(items)}Q", *[item.fingerprint & MASK for item in items]).hex("-", 8).split("-")
+    return [
+        f"{page}-{item.index}" if item.key is None else item.key
+        for page, item in zip(pages, items, strict=True)
+    ]
+
+
+def more(values: Mapping[str, Sequence[Any]], fields: Iterable[str], count: int) -> Sequence[Json | None]:
+    """What so many rows have in `_more`, where these fields are without a column."""
+    here = [name for name in fields if name in values]
+    columns = [values[name] for name in here]
     if not here:
-        return [None] * len(part.keys[0])
+        return [None] * count
     return [more_of(dict(zip(here, row, strict=True))) for row in zip(*columns, strict=True)]

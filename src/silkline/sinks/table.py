@@ -17,6 +17,7 @@ from silkline.sinks.columns import (
     Kind,
     Naming,
     column_for,
+    fits_all,
     fitted,
     kind_for,
 )
@@ -32,6 +33,10 @@ class Column(msgspec.Struct, frozen=True):
     kind: Kind
     kept: bool = False
     fits: Mapping[type, Fit] | None = None
+
+    @property
+    def fitting(self) -> Mapping[type, Fit]:
+        return self.fits or FITS[self.kind]
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -110,8 +115,16 @@ def names_of(places: Places) -> list[str]:
 async def records_of(rows: Rows, table: Table, places: Places) -> list[list[tuple[Any, ...]]]:
     """The rows as the table takes them, slice by slice. Raises RowsRefused for a value that does not fit."""
     made = []
+    fields = tuple(places.homes)
+    as_they_are = not places.rest and all(
+        fits_all(rows.types[field], table.columns[name].fitting) for field, name in places.homes.items()
+    )
     for part in rows.slices:
-        made.append(list(zip(*_columns(part, rows, table, places), strict=True)))
+        if as_they_are and part.fields == fields:
+            keyed = zip(*part.keys, part.rows, strict=True)
+            made.append([(key, page, index, *row) for key, page, index, row in keyed])
+        else:
+            made.append(list(zip(*_columns(part, rows, table, places), strict=True)))
         await asyncio.sleep(0)
     return made
 
@@ -128,17 +141,20 @@ async def columns_of(rows: Rows, table: Table, places: Places) -> list[list[Any]
 
 def _columns(part: Slice, rows: Rows, table: Table, places: Places) -> list[Sequence[Any]]:
     columns: list[Sequence[Any]] = [*part.keys]
-    nothing = [None] * len(part.keys[0])
+    there = part.values()
+    count = len(part.rows)
     for field, name in places.homes.items():
-        values = part.values.get(field)
-        columns.append(nothing if values is None else _taken(values, rows.types[field], table.columns[name]))
+        values = there.get(field)
+        columns.append(
+            [None] * count if values is None else _taken(values, rows.types[field], table.columns[name])
+        )
     if places.rest:
-        columns.append(more(part, places.rest))
+        columns.append(more(there, places.rest, count))
     return columns
 
 
 def _taken(values: Sequence[Any], types: set[type], column: Column) -> Sequence[Any]:
-    return fitted(values, types, column.fits or FITS[column.kind], f'"{column.name}" ({column.declared})')
+    return fitted(values, types, column.fitting, f'"{column.name}" ({column.declared})')
 
 
 def replaced(table: Table, places: Places) -> list[str]:
