@@ -7,15 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from PIL import Image
 from warcio.archiveiterator import ArchiveIterator
 
 from silkline import Crawler, Page
-from tests.documents import run, section
+from tests.documents import run, section, snippet
 from tests.site import Site
 
 ARCHIVES = "docs/archives.md"
@@ -61,6 +63,33 @@ def test_a_folder_without_code_keeps_the_pictures_of_all_pages(
     assert done.returncode == 0, done.stderr
     lines = [json.loads(text) for text in Path("pictures/manifest.jsonl").read_text().splitlines()]
     assert {line["url"].removeprefix(site.url) for line in lines} == {"/a.png", "/c.png"}
+
+
+def test_a_folder_makes_thumbnails_as_its_options_say(tmp_path: Path) -> None:
+    file = BytesIO()
+    Image.new("RGB", (400, 200)).save(file, "PNG")
+
+    async def picture(request: web.Request) -> web.Response:
+        return web.Response(body=file.getvalue(), content_type="image/png")
+
+    async def sheet(request: web.Request) -> web.Response:
+        return web.Response(text="a {}", content_type="text/css")
+
+    pages = {"/": '<img src="/a.png"><a href="/b.css"></a>', "/a.png": picture, "/b.css": sheet}
+    with Site(pages) as site:
+        words = shlex.split(snippet(ARCHIVES, "thumbnails").replace("https://shop.example", site.url))[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "silkline", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 0, done.stderr
+    manifest = tmp_path / "pictures" / "manifest.jsonl"
+    [line] = [json.loads(text) for text in manifest.read_text().splitlines()]
+    for size, shape in (("256x256", (256, 128)), ("64x64", (64, 32))):
+        assert Image.open(tmp_path / "pictures" / line["thumbnails"][size]).size == shape
 
 
 def test_the_examples_read_an_archive_and_parse_it_again(

@@ -51,9 +51,16 @@ def shown_output(output: str) -> str:
     return f"{scheme}{slashes}{place}{'?' if named else ''}{'&'.join(named)}"
 
 
+def split_folder(output: str) -> tuple[str, str]:
+    """A folder's path and its options, as in `pictures/?types=image/*`; of other outputs all is the path."""
+    match = re.fullmatch(r"(.*/)\?(\w+=.*)", output, re.S)
+    return (output, "") if match is None or is_address(output) else (match[1], match[2])
+
+
 def is_folder(output: str) -> bool:
     """Whether an output is a folder for files; with an ending it is more likely a slip."""
-    return output.endswith("/") and not split_ending(output.rstrip("/"))[1]
+    path, _ = split_folder(output)
+    return path.endswith("/") and not split_ending(path.rstrip("/"))[1]
 
 
 def is_archive(output: str) -> bool:
@@ -63,7 +70,7 @@ def is_archive(output: str) -> bool:
 
 def file_of(output: str) -> str:
     """The file that says what counts in an output: of a folder its manifest, else the output itself."""
-    return os.path.join(output, "manifest.jsonl") if is_folder(output) else output
+    return os.path.join(split_folder(output)[0], "manifest.jsonl") if is_folder(output) else output
 
 
 def placed(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Path:

@@ -254,7 +254,8 @@ class PageSink(Protocol):
     name: str
 
     def record(self, response: Response) -> Any:
-        """What `write` will take of the page, whatever its status; None to leave it out. Must be quick."""
+        """What `write` will take of the page, whatever its status; None to leave it out. Must be quick, or
+        an awaitable of that."""
 
     def open(self, position: str | None) -> None: ...
 
@@ -266,6 +267,14 @@ class PageSink(Protocol):
 
 
 Output = Sink | PageSink
+
+
+@runtime_checkable
+class Warner(Protocol):
+    """A sink that has something to say while the crawl goes on."""
+
+    def warn_with(self, trouble: Callable[[str], None]) -> None:
+        """From now on give `trouble` a line for the user, on the event loop."""
 
 
 @runtime_checkable

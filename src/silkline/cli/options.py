@@ -39,8 +39,8 @@ def _several(panel: str, name: str, metavar: str, help: str) -> Any:
 
 _OUTPUT_HELP = (
     "A .jsonl, .csv, .tsv, .parquet or .db file (.jsonl also with .gz or .zst); the URL of a database or,"
-    " with such an ending, of a bucket; a .warc.gz file or a folder/ for the pages. Can be given several"
-    " times."
+    " with such an ending, of a bucket; a .warc.gz file or a folder/ for the pages. Options stand behind a"
+    " question mark: folder/?thumbnails=64x64. Can be given several times."
 )
 
 SETTINGS: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from inspect import isawaitable
 from typing import Any
 
 import msgspec
@@ -104,13 +105,18 @@ class ItemMaker:
             self._keep_homeless(dead, values, lease)
         return Made(tuple(items), tuple(dead), dropped)
 
-    def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
+    async def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
         """The page itself, for the outputs that keep pages; () where there was no response."""
-        if response is None:
+        if response is None or not self._archives:
             return ()
-        kept = ((sink.name, sink.record(response)) for sink in self._archives)
-        records = [(name, record) for name, record in kept if record is not None]
-        return tuple(Item(lease.fingerprint, -1 - n, {name: r}) for n, (name, r) in enumerate(records))
+        items: list[Item] = []
+        for sink in self._archives:
+            record = sink.record(response)
+            if isawaitable(record):
+                record = await record
+            if record is not None:
+                items.append(Item(lease.fingerprint, -1 - len(items), {sink.name: record}))
+        return tuple(items)
 
     def _item(
         self, value: object, lease: Lease, index: int, outputs: Outputs, dead: list[DeadItem]

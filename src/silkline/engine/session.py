@@ -46,7 +46,7 @@ from silkline.parse.page import Page
 from silkline.politeness.order import Rate
 from silkline.politeness.robots import Robots
 from silkline.politeness.scope import Scope
-from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, Output, PageSink
+from silkline.protocols import Fetcher, Frontier, Hook, KeyedSink, Middleware, Output, PageSink, Warner
 from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.address import files_in
@@ -120,6 +120,8 @@ class Session:
             sinks = outputs_of(self._plan, frontier.worker)
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing
+                if isinstance(sink, Warner):
+                    sink.warn_with(lambda line: self._tell(Trouble(line)))
             frontier.listen(lambda: None, lambda line: self._tell(Trouble(line)))  # news: once it works
             await frontier.open()
             opened.push_async_callback(frontier.close)

@@ -96,7 +96,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             aliases = other_keys(lease, page, tools)
         if tools.place is not None and effects.links:
             await tools.place([link.url for link in effects.links])
-        items = made.items + tools.items.archived(response, lease)
+        items = made.items + await tools.items.archived(response, lease)
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases, dead_items=made.dead)
         dropped, refused, items_dropped = effects.dropped, effects.refused, made.dropped
     except (FatalError, Postponed):
@@ -109,7 +109,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             block = 0.0
         elif block is None:
             block = tools.busy.busy(lease.host, started, perf_counter())
-        outcome = Outcome(lease, verdict, tools.items.archived(response, lease), block_host=block)
+        archived = await tools.items.archived(response, lease)
+        outcome = Outcome(lease, verdict, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise

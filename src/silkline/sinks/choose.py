@@ -15,7 +15,7 @@ from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
 from silkline.sinks.csv import CsvSink
-from silkline.sinks.folder import FilesSink
+from silkline.sinks.folder import folder_sink
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.opened import blamed
@@ -72,7 +72,7 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
     """
     _refuse_slip(path)
     if is_folder(path):
-        return FilesSink(path)
+        return folder_sink(path)
     if not is_archive(path):
         return sink_for(path, columns=columns, excel=excel)
     try:

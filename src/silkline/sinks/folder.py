@@ -7,16 +7,21 @@ a file that is there and not in it was written by a run whose commit never came.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 
+from silkline.errors import ConfigError, ItemError
+from silkline.files import split_folder
 from silkline.outcome import Item
 from silkline.response import Response
 from silkline.sinks.filetype import ending_of, file_type
@@ -31,33 +36,50 @@ from silkline.sinks.outputfile import (
     told,
 )
 
+if TYPE_CHECKING:
+    from silkline.sinks.thumbnail import Thumbnail
+
+MANIFEST = "manifest.jsonl"
+OPTIONS = ("thumbnails", "types")
 PAGES = ("text/html", "application/xhtml+xml")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A body that is to be kept."""
+    """A body that is to be kept, with small versions of it where these are wanted."""
 
     body: bytes
     url: str
     page: str
     type: str
+    thumbnails: Sequence[Thumbnail] = ()
 
 
 class FilesSink:
     """`-o pictures/`: files `ab/cdef….jpg`, by the SHA-256 of what is in them, and `manifest.jsonl`.
 
-    types: patterns of media types that are kept, such as image/*; () for all but HTML. manifest: its name.
+    types: patterns of media types that are kept, such as image/*; () for all but HTML. thumbnails: sizes of
+    small versions of pictures, such as 256x256, made in a thread, one at a time. manifest: its name.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], types: Sequence[str] = (), manifest: str = "manifest.jsonl"
+        self,
+        path: str | os.PathLike[str],
+        types: Sequence[str] = (),
+        manifest: str = MANIFEST,
+        thumbnails: Sequence[str] = (),
     ) -> None:
+        """Raises ConfigError for sizes that are none, and where Pillow is missing."""
         self._folder = Path(os.fspath(path).rstrip("/") or "/")
         self.manifest = self._folder / manifest
         self.name = name_of(self.manifest)
         self._types = tuple(kind.lower() for kind in types)
+        self._small = Small(os.fspath(path), thumbnails) if thumbnails else None
         self._file = OutputFile(self.manifest)
         self._marks = Marks(self._file, Mark())
+
+    def warn_with(self, trouble: Callable[[str], None]) -> None:
+        if self._small is not None:
+            self._small.trouble = trouble
 
     def record(self, response: Response) -> Any:
         """None for pages, failures, and types that are not wanted, whatever the Content-Type says."""
@@ -68,7 +90,10 @@ class FilesSink:
         wanted = (
             any(fnmatchcase(kind, pattern) for pattern in self._types) if self._types else kind not in PAGES
         )
-        return Found(response.body, response.url, response.request.url, kind) if wanted else None
+        if not wanted:
+            return None
+        found = Found(response.body, response.url, response.request.url, kind)
+        return found if self._small is None else self._small.added(found)
 
     def open(self, position: str | None) -> None:
         self._marks.open(position)
@@ -83,16 +108,14 @@ class FilesSink:
 
     def close(self) -> None:
         self._file.close()
+        if self._small is not None:
+            self._small.close()
 
     def _kept(self, found: Found) -> bytes:
         """Have the file; returns its line of the manifest."""
         digest = hashlib.sha256(found.body).hexdigest()
         place = f"{digest[:2]}/{digest[2:]}{ending_of(found.type)}"
-        path = self._folder / place
-        with told(str(path)):
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _write(path, found.body)
+        self._have(place, found.body)
         about = {
             "url": found.page,
             "path": place,
@@ -102,7 +125,66 @@ class FilesSink:
         }
         if found.url != found.page:
             about["from"] = found.url
+        small = {}
+        for each in found.thumbnails:
+            small[each.box] = f"thumbnails/{each.box}/{digest[:2]}/{digest[2:]}{each.ending}"
+            self._have(small[each.box], each.content)
+        if small:
+            about["thumbnails"] = small
         return msgspec.json.encode(about) + b"\n"
+
+    def _have(self, place: str, content: bytes) -> None:
+        path = self._folder / place
+        with told(str(path)):
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write(path, content)
+
+
+class Small:
+    """Makes the thumbnails, aside from the event loop. One picture is decoded at a time: each may take
+    hundreds of megabytes. trouble: told of those that cannot be read."""
+
+    def __init__(self, shown: str, sizes: Sequence[str]) -> None:
+        try:
+            from silkline.sinks.thumbnail import box_of, thumbnails_of
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"output {shown!r} needs the package Pillow: pip install 'silkline[images]'"
+            ) from error
+        self._boxes = [box_of(shown, size) for size in dict.fromkeys(sizes)]
+        self._make = thumbnails_of
+        self._aside = ThreadPoolExecutor(1, "thumbnails")
+        self.trouble: Callable[[str], None] = lambda line: None
+
+    async def added(self, found: Found) -> Found:
+        """The same with its thumbnails; without, where it is no picture or a broken one."""
+        loop = asyncio.get_running_loop()
+        try:
+            made = await loop.run_in_executor(self._aside, self._make, found.body, found.type, self._boxes)
+        except ItemError as error:
+            self.trouble(f"no thumbnail of {found.url}, which {error}; the file itself is kept")
+            return found
+        return msgspec.structs.replace(found, thumbnails=made)
+
+    def close(self) -> None:
+        self._aside.shutdown(wait=False, cancel_futures=True)
+
+
+def folder_sink(output: str, manifest: str = MANIFEST) -> FilesSink:
+    """The sink for `pictures/?types=image/*&thumbnails=64x64,256x256`. Raises ConfigError."""
+    folder, query = split_folder(output)
+    options: dict[str, list[str]] = {}
+    for option in filter(None, query.split("&")):
+        name, _, text = option.partition("=")
+        if name not in OPTIONS:
+            known = ", ".join(OPTIONS)
+            raise ConfigError(f"output {output!r}: there is no option {name!r}; there are: {known}")
+        values = [unquote(value).strip() for value in text.split(",")]
+        if name in options or not all(values):
+            raise ConfigError(f"output {output!r}: write {name}= once, with values between commas")
+        options[name] = values
+    return FilesSink(folder, options.get("types", ()), manifest, options.get("thumbnails", ()))
 
 
 def _write(path: Path, body: bytes) -> None:

@@ -21,7 +21,7 @@ from silkline.protocols import KeyedSink, Output, PageSink, Positions, Sink
 from silkline.response import Response
 from silkline.sinks.address import files_in, is_in_bucket
 from silkline.sinks.choose import Columns, discard, objects_sink, output_for, wants_types
-from silkline.sinks.folder import FilesSink
+from silkline.sinks.folder import folder_sink
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
 
@@ -125,7 +125,7 @@ def part_sinks(
 
 def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
     if is_folder(output):
-        return FilesSink(output, manifest=f"manifest.{safe(worker)}.jsonl")
+        return folder_sink(output, f"manifest.{safe(worker)}.jsonl")
     sink = output_for(part_path(output, worker), columns=columns, excel=excel)
     if isinstance(sink, PageSink):
         return PartArchive(sink, output, worker)
