@@ -82,6 +82,9 @@ class Frontier(Protocol):
     async def lease(self, count: int) -> LeaseBatch:
         """Hand out at most `count` requests, highest priority first, whose hosts are due and have free slots.
 
+        While another worker has lately got fewer than it asked for, a host with many free slots gives at most
+        half of them: so all workers get their share of it, whoever asks first.
+
         Takes back expired leases first (a bounded number), which may make dead letters with cause "crash".
         """
 

@@ -185,6 +185,37 @@ class TestPoliteness:
                 await frontier.limit_host("http://a:80", **limits)  # type: ignore[arg-type]
 
 
+class TestShares:
+    async def test_while_another_worker_is_hungry_it_is_left_half_of_a_hosts_free_slots(
+        self, opened: Opened, clock: ManualClock
+    ) -> None:
+        async with opened(per_host=20) as rich, opened(per_host=20) as poor:
+            if type(rich).__name__ == "MemoryFrontier":
+                return  # it has no second worker
+            await rich.add(pages("a", 99))
+            first = (await rich.lease(99)).leases
+            assert len(first) == 20, "as long as nobody else waits, one worker may have all"
+            assert not (await poor.lease(99)).leases
+            await rich.commit(done(*first[:17]))
+            for worker, share in [(rich, 8), (poor, 4), (rich, 4)]:
+                batch = await worker.lease(99)
+                assert len(batch.leases) == share
+                assert batch.wake_in == pytest.approx(0.1, abs=1e-6), "it may ask for more soon"
+            assert len((await poor.lease(99)).leases) == 1, "no slot stays free"
+            clock.now += 3.0
+            await rich.commit(done(*first[17:]))
+            assert len((await rich.lease(99)).leases) == 3
+
+    async def test_those_that_get_all_they_ask_for_leave_each_other_what_they_want(
+        self, opened: Opened
+    ) -> None:
+        async with opened(per_host=20) as one, opened(per_host=20) as other:
+            await one.add(pages("a", 99))
+            assert len((await one.lease(5)).leases) == 5
+            if type(one).__name__ != "MemoryFrontier":
+                assert len((await other.lease(12)).leases) == 12
+
+
 class TestExpiry:
     async def test_an_expired_lease_is_given_to_another_and_the_old_token_is_worth_nothing(
         self, opened: Opened, clock: ManualClock

@@ -22,7 +22,8 @@ def free_slots(host: Host, options: FrontierOptions, in_flight: int) -> int:
 
 
 def room(host: Host, options: FrontierOptions, in_flight: int) -> int:
-    """How many requests a due host may get in one lease: free slots, and starts inside the window."""
+    """How many requests a due host may get in one lease: free slots, and starts inside the window. There is
+    no other worker here that could be left without (see `rules.LEAST_SHARE`)."""
     free, delay = free_slots(host, options, in_flight), delay_of(host, options)
     return free if delay <= 0 else min(free, 1 + int(options.window / delay))
 

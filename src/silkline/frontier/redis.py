@@ -161,7 +161,7 @@ class RedisFrontier:
                 fell_back=batch.fell_back or more.fell_back,
             )
         if batch.leases or batch.finished or self._clock is not None:
-            self._news.fed()
+            self._news.fed(enough=len(batch.leases) >= count)
             stays = batch.finished and self._clock is None
             return msgspec.structs.replace(batch, wake_in=COMPLETE_NAP) if stays else batch
         soon = LONGEST_NAP if batch.wake_in is None else batch.wake_in

@@ -16,7 +16,7 @@ from silkline.frontier.redis_partition import prefix_of
 from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
-    r"(meta|hosts|groups|aliases|paces|levels|expiry|delayed|ops|idle|taken|draining|positions|facts|config|stats"
+    r"(meta|hosts|groups|aliases|paces|levels|expiry|delayed|ops|idle|hungry|taken|draining|positions|facts|config|stats"
     r"|workers|task:wait|task:dead|url:done|dead_items|(seen|due|wait|back|held|kept|cache):.*)",
     re.DOTALL,
 )

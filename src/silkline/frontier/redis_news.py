@@ -10,6 +10,7 @@ from typing import Any
 from redis import exceptions
 
 from silkline.frontier.redis_link import RedisLink
+from silkline.frontier.rules import SECOND_HELPING
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 1.0
@@ -50,10 +51,10 @@ class News:
             task.cancel()
             await asyncio.wait([task], timeout=0.2)
 
-    def fed(self) -> None:
-        """A question brought something."""
+    def fed(self, *, enough: bool) -> None:
+        """A question brought something. Whoever got less than it wanted is woken by its own commits, too."""
         self._misses = 0
-        self._not_before = 0.0
+        self._not_before = 0.0 if enough else asyncio.get_running_loop().time() + SECOND_HELPING
 
     def hungry(self, wake_in: float) -> float:
         """A question brought nothing. Returns the seconds until the next one, `wake_in` at least."""

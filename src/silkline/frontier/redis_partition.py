@@ -119,6 +119,9 @@ class Partition:
             max_pages=max_pages,
             lease_seconds=self.options.lease_seconds,
             window=self.options.window,
+            least_share=rules.LEAST_SHARE,
+            hunger=rules.HUNGER,
+            second_helping=rules.SECOND_HELPING,
             answered=self._answered,
         )
         if reply[7]:

@@ -18,6 +18,15 @@ from silkline.request import Request
 SWEEP = 1_000
 """How many delayed requests, and how many expired leases, one `lease` moves at most."""
 
+LEAST_SHARE = 4
+"""While other workers are hungry, one `lease` takes at most half of a host's free slots, or this many."""
+
+HUNGER = 3.0
+"""Seconds for which a worker is hungry after it got fewer leases than it asked for; it asks again sooner."""
+
+SECOND_HELPING = 0.1
+"""Seconds until such a worker takes of what it left to the others, should they not want it."""
+
 QUICK_RETURNS = 2
 """A request whose lease was lost this often at most is waiting again at once."""
 

@@ -1,4 +1,4 @@
--- The frontier of one job, version 6. Created in one transaction; application_id and user_version mark it.
+-- The frontier of one job, version 7. Created in one transaction; application_id and user_version mark it.
 
 CREATE TABLE meta (
     job          TEXT    NOT NULL,
@@ -105,6 +105,9 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- What workers and the operator tell each other: see `protocols.Frontier`, heartbeat and configure.
 CREATE TABLE workers (id TEXT PRIMARY KEY, seen REAL NOT NULL, beat TEXT NOT NULL) WITHOUT ROWID;  -- beat: JSON
 CREATE TABLE live (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- When a worker last got fewer leases than it asked for, while it was not alone.
+CREATE TABLE hungry (worker TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 
 -- What can be found out again, such as robots.txt files; value: bytes.
 CREATE TABLE kept (name TEXT PRIMARY KEY, value BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID;

@@ -20,7 +20,7 @@ from silkline.keys import KeyRules, agreed, expanded
 from silkline.values import PolitenessBy
 
 APPLICATION_ID = 0x51_1C_11_4E
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 OLDEST_SQLITE = (3, 38, 0)
 BUSY_SECONDS = 30.0
 """How long a verb waits for the other processes that share the file."""

@@ -1,4 +1,4 @@
-"""What decides how fast hosts are asked, in an SQLite file: paces, and the keys that hosts share."""
+"""What decides how fast hosts are asked in an SQLite file, and by whom: paces, shared keys, hunger."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import inf
 
 import msgspec
 
+from silkline.frontier.rules import HUNGER
 from silkline.frontier.sqlite_file import Database
 from silkline.protocols import Decide
 
@@ -69,3 +70,20 @@ def decide_groups(database: Database, proposals: Mapping[str, str]) -> dict[str,
                 "SELECT g.host, g.key FROM json_each(?) AS j CROSS JOIN groups AS g ON g.host = j.key", asked
             )
         )
+
+
+def be_hungry(database: Database, worker: str, now: float) -> None:
+    """It got fewer leases than it asked for. Not written anew each time: an idle worker asks often."""
+    database.run(
+        "INSERT INTO hungry VALUES (?, ?) "
+        "ON CONFLICT DO UPDATE SET at = excluded.at WHERE excluded.at > at + ?",
+        worker,
+        now,
+        HUNGER / 3,
+    )
+
+
+def forget_worker(database: Database, worker: str) -> None:
+    """What it said of itself."""
+    database.run("DELETE FROM workers WHERE id = ?", worker)
+    database.run("DELETE FROM hungry WHERE worker = ?", worker)

@@ -81,8 +81,8 @@ class SqliteStore:
         try:
             if database is not None:
                 database.run("INSERT INTO give_back VALUES (?, NULL)", now)
-                with database.unsynced():
-                    database.run("DELETE FROM workers WHERE id = ?", self._worker)
+                with database.unsynced(), database.transaction():
+                    sqlite_pace.forget_worker(database, self._worker)
         finally:
             if database is not None:
                 database.close()
@@ -121,6 +121,8 @@ class SqliteStore:
     def lease(self, count: int, now: float) -> LeaseBatch:
         batch = self._lease(count, now)
         if len(batch.leases) < count and self._lock.has_company():
+            with self._database.unsynced():
+                sqlite_pace.be_hungry(self._database, self._worker, now)
             if not batch.leases and not batch.finished and self._expire_the_dead(now):
                 batch = self._lease(count, now)
             wake_in = COMPANY_POLL if batch.wake_in is None else min(batch.wake_in, COMPANY_POLL)
@@ -277,8 +279,18 @@ class SqliteStore:
 
     def _lease(self, count: int, now: float) -> LeaseBatch:
         with self._database.unsynced():
-            self._database.run("INSERT INTO lease VALUES (?, ?, ?)", now, count, self._options.max_pages)
-        text, budget, expiry, delayed, queue = self._database.row("SELECT * FROM leased_now")
+            self._database.run(
+                "INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?)",
+                now,
+                count,
+                self._options.max_pages,
+                rules.LEAST_SHARE,
+                rules.HUNGER,
+                rules.SECOND_HELPING,
+            )
+        text, budget, expiry, delayed, queue = self._database.row(
+            "SELECT leases, budget, next_expiry, next_delayed, next_queue FROM leased_now"
+        )
         leases = _leases.decode(f"[{text}]") if text else ()
         spent = budget is not None and len(leases) >= budget
         moments = (expiry,) if spent else (expiry, delayed, queue)
@@ -377,7 +389,12 @@ class SqliteStore:
                 now,
                 alive,
             )
-            self._database.run("DELETE FROM workers WHERE id NOT IN (SELECT value FROM json_each(?))", alive)
+            for (dead,) in self._database.rows(
+                "SELECT id FROM workers UNION SELECT worker FROM hungry "
+                "EXCEPT SELECT value FROM json_each(?)",
+                alive,
+            ):
+                sqlite_pace.forget_worker(self._database, dead)
         return ended > 0
 
 

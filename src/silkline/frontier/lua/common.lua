@@ -19,6 +19,7 @@ local HOSTS = PREFIX .. 'hosts'
 local PACES = PREFIX .. 'paces'
 local LEVELS = PREFIX .. 'levels'
 local IDLE = PREFIX .. 'idle'
+local HUNGRY = PREFIX .. 'hungry'
 
 local fmt, max, min, floor = string.format, math.max, math.min, math.floor
 local call = cmsgpack.unpack(ARGV[1])

@@ -1,6 +1,6 @@
 -- needs: hosts, requests, sweep
--- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; answered: by
---   lane, the last call that the worker knows to be done.
+-- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; least_share,
+--   hunger, second_helping: see rules.py; answered: by lane, the last call that the worker knows to be done.
 -- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
 --   inbox, now, 1 if an answered call is lost, then for each lease: token, deliveries, starts_in, host, payload}
 wake_delayed()
@@ -16,11 +16,34 @@ if call.max_pages then
 end
 
 local taken, room = {}, {}
+local are_others_hungry
 
--- How many requests a due host may get in one lease: free slots, and starts inside the window.
+-- `hungry`: the workers that lately got fewer leases than they asked for, by when that was.
+local function others_hungry()
+    if are_others_hungry == nil then
+        are_others_hungry = false
+        local last = redis.call('ZREVRANGE', HUNGRY, 0, 1, 'WITHSCORES')
+        for i = 1, #last, 2 do
+            if last[i] ~= call.worker and tonumber(last[i + 1]) > now - call.hunger then
+                are_others_hungry = true
+            end
+        end
+    end
+    return are_others_hungry
+end
+
+-- Whoever asks first after a commit has freed slots would keep all of them for itself, again and again.
+local function share_of(free)
+    if free > call.least_share and others_hungry() then
+        return max(call.least_share, floor(free / 2))
+    end
+    return free
+end
+
+-- How many requests a due host may get in one lease: of its free slots, and starts inside the window.
 local function room_of(h)
     if not room[h.key] then
-        local free, delay = free_slots(h), delay_of(h)
+        local free, delay = share_of(free_slots(h)), delay_of(h)
         room[h.key] = delay > 0 and min(free, 1 + floor(call.window / delay)) or free
     end
     return room[h.key] - (taken[h.key] or 0)
@@ -154,8 +177,11 @@ if token > first_token then
     many('ZADD', EXPIRY, expiries)
     settle_touched()
 end
-if #leases / 5 < call.count then
+local short = #leases / 5 < call.count
+if short then
     redis.call('SET', IDLE, 1, 'EX', 600)
+    redis.call('ZREMRANGEBYSCORE', HUNGRY, '-inf', now - call.hunger)
+    redis.call('ZADD', HUNGRY, now, call.worker)
 end
 
 -- A server that came back with an older state knows an older call, or none.
@@ -179,6 +205,9 @@ for _, level in ipairs(redis.call('ZRANGE', LEVELS, 0, -1)) do
     if due ~= 'inf' and due ~= '' and (next_queue == '' or tonumber(due) < tonumber(next_queue)) then
         next_queue = due
     end
+end
+if short and are_others_hungry and next_queue ~= '' and tonumber(next_queue) <= now then
+    next_queue = exact(now + call.second_helping) -- what is due now is left to the others first
 end
 local inbox = redis.call('LLEN', INBOX)
 local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox

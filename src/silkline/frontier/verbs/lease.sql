@@ -1,4 +1,5 @@
--- INSERT INTO lease (now, count, max_pages): hand out requests whose hosts are due.
+-- INSERT INTO lease (now, count, max_pages, least_share, hunger, second_helping): hand out requests whose hosts
+-- are due. The last three: see rules.py.
 -- Answer: temp.leased_now, one row.
 
 CREATE TEMP TABLE picked (
@@ -7,6 +8,7 @@ CREATE TEMP TABLE picked (
 CREATE TEMP TABLE leased_now (
     leases TEXT,          -- JSON array of outcome.Lease
     budget INTEGER,       -- how many the page budget allowed; NULL: no budget
+    shared INTEGER,       -- whether other workers lately got fewer leases than they asked for
     next_expiry REAL,     -- NULL: nothing is leased
     next_delayed REAL,
     next_queue REAL       -- NULL: nothing is waiting; infinite: no host has a free slot
@@ -22,14 +24,17 @@ WITH RECURSIVE level (priority) AS (
 )
 SELECT priority FROM level WHERE priority IS NOT NULL;
 
-CREATE TEMP VIEW lease AS SELECT 0.0 AS now, 0 AS count, 0 AS max_pages WHERE 0;
+CREATE TEMP VIEW lease AS
+SELECT 0.0 AS now, 0 AS count, 0 AS max_pages, 0 AS least_share, 0.0 AS hunger, 0.0 AS second_helping WHERE 0;
 CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     INSERT INTO sweep (now) SELECT NEW.now
     WHERE EXISTS (SELECT 1 FROM requests WHERE state = 'delayed' AND due <= NEW.now)
         OR EXISTS (SELECT 1 FROM requests WHERE state = 'leased' AND expires <= NEW.now);
 
     DELETE FROM leased_now;
-    INSERT INTO leased_now (budget) VALUES (NULL);
+    INSERT INTO leased_now (shared) SELECT EXISTS (
+        SELECT 1 FROM hungry AS u CROSS JOIN options AS o WHERE u.worker <> o.worker AND u.at > NEW.now - NEW.hunger
+    );
     UPDATE leased_now SET budget = max(
         0, NEW.max_pages - m.ended_visits - (SELECT count(*) FROM requests WHERE state = 'leased')
     ) FROM meta AS m WHERE NEW.max_pages IS NOT NULL;
@@ -42,7 +47,11 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     -- the host may get in one lease; `above`: how many of these its higher priorities take.
     due_queue AS (
         SELECT q.priority, q.due, q.turn, q.host, s.delay,
-            min(s.free, NEW.count, iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), NEW.count)) AS room,
+            min(
+                iif(n.shared, max(min(s.free, NEW.least_share), s.free / 2), s.free),
+                NEW.count,
+                iif(s.delay > 0, 1 + CAST(o.window / s.delay AS INTEGER), NEW.count)
+            ) AS room,
             (
                 SELECT count(*) FROM (
                     SELECT 1 FROM requests AS r
@@ -54,6 +63,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         CROSS JOIN queues AS q ON q.priority = l.priority AND q.due <= NEW.now
         CROSS JOIN host_state AS s ON s.id = q.host
         CROSS JOIN options AS o
+        CROSS JOIN leased_now AS n
         WHERE NOT EXISTS (SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority)
             OR room > above
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
@@ -122,6 +132,9 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         next_queue = (
             SELECT min((SELECT min(q.due) FROM queues AS q WHERE q.priority = l.priority)) FROM levels AS l
         );
+    -- What is due now is left to the others first.
+    UPDATE leased_now SET next_queue = NEW.now + NEW.second_helping
+    WHERE shared AND next_queue <= NEW.now AND (SELECT count(*) FROM picked) < NEW.count;
     UPDATE meta SET last_token = last_token + (SELECT count(*) FROM picked)
     WHERE EXISTS (SELECT 1 FROM picked);
 END;
