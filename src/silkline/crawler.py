@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeVar, overload
 
 import msgspec
@@ -14,7 +15,7 @@ from silkline.config import Settings
 from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.discovery import check_scope
 from silkline.engine.earlier import handed_down
-from silkline.engine.fetching import check_settings
+from silkline.engine.fetching import check_settings, engine_of
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
@@ -97,6 +98,9 @@ class Crawler:
         self._rate: Rate[Page] | None = None
         self._steps = list(steps)
         self.item_keys = ItemKeys()
+        if fetcher is None:
+            with suppress(ConfigError):  # a run will say it
+                engine_of(self.settings)  # what it imports is no part of a run
 
     @overload
     def handler(self, label: H) -> H: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -125,3 +126,19 @@ def test_a_socks_proxy_without_its_package_is_refused_at_the_start(monkeypatch: 
     with pytest.raises(ConfigError, match=r"pip install 'silkline\[socks\]'") as raised:
         check_settings(settings)
     assert "secret" not in str(raised.value)
+
+
+def test_a_crawl_loads_only_the_engine_that_it_uses_and_no_log_that_nobody_reads(tmp_path: Path) -> None:
+    code = """
+import subprocess
+import sys
+from silkline import Crawler
+crawler = Crawler(fetcher="curl", frontier="memory:", quiet=True)
+crawler.handler(lambda page: None)
+crawler.run(["http://127.0.0.1:1/"], allow_private=True, retries=0)
+print(sorted({"aiohttp", "structlog", "regex", "prometheus_client", "pycurl"} & sys.modules.keys()))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout.splitlines()[-1] == "['pycurl']", ran.stderr

@@ -6,9 +6,12 @@ import asyncio
 import socket
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
-from silkline.fetch.resolver import Resolver
 from silkline.frontier.groups import standing_for
+
+if TYPE_CHECKING:
+    from silkline.fetch.resolver import Resolver
 
 AT_ONCE = 100
 PATIENCE = 10.0
@@ -34,7 +37,10 @@ class Addresses:
 
     async def _address(self, name: str) -> str | None:
         async with self._room:
-            self._resolver = self._resolver or Resolver()
+            if self._resolver is None:
+                from silkline.fetch.resolver import Resolver  # here: few jobs need what it imports
+
+                self._resolver = Resolver()
             try:
                 async with asyncio.timeout(PATIENCE):
                     found = await self._resolver.resolve(name, 0, socket.AF_UNSPEC)

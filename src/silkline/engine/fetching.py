@@ -25,7 +25,6 @@ from silkline.fetch.cookies.hop import cookie_hop
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.engine import Engine
 from silkline.fetch.guard import AddressGuard
-from silkline.fetch.http import HttpFetcher
 from silkline.fetch.identity.agent import headers_for_all, user_agent_of
 from silkline.fetch.identity.auth import authorizations
 from silkline.fetch.identity.browser import Browsers
@@ -33,7 +32,6 @@ from silkline.fetch.identity.hop import Identity, identity_hop
 from silkline.fetch.identity.referer import referer_by
 from silkline.fetch.options import FetchOptions, limit_for
 from silkline.fetch.proxies.proxy import proxy_from
-from silkline.fetch.socks import check_socks
 from silkline.fetch.trust import check_trust
 from silkline.fetch.wire.exchange import Watcher, wire_hop
 from silkline.fetch.wire.har import HarFile
@@ -77,6 +75,8 @@ def check_settings(settings: Settings) -> None:
     identity_of(settings)
     proxies_of(settings)
     if settings.fetcher == "http" and any(proxy_from(text).is_socks for text in settings.proxy):
+        from silkline.fetch.socks import check_socks
+
         check_socks()
     engine_of(settings)
     check_trust(options_of(settings))
@@ -89,6 +89,8 @@ def engine_of(settings: Settings) -> type[Engine]:
             raise ConfigError(
                 f"http_version: HTTP/{settings.http_version} needs the engine curl: --fetcher curl"
             )
+        from silkline.fetch.http import HttpFetcher  # here: aiohttp is half of what a start costs
+
         return HttpFetcher
     try:
         from silkline.fetch.curl import CurlFetcher

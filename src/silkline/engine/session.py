@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeGuard, cast
 
@@ -36,8 +36,6 @@ from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
 from silkline.items import ItemKeys, TypeChecks
 from silkline.observe.fields import Past, fallen
-from silkline.observe.logs import LogHook, configure
-from silkline.observe.logs import close as close_log
 from silkline.observe.report import ALREADY_FINISHED, FINISHED
 from silkline.observe.snapshot import Phase, Snapshot
 from silkline.observe.tally import Tally
@@ -98,21 +96,14 @@ class Session:
         self._worker: Worker | None = None
         self._met_work = False
         """The job was not finished when we came, whoever finished it."""
-        settings = plan.settings
-        self._logger = configure(
-            settings.log_level,
-            settings.log_file,
-            settings.job,
-            console=plan.console,
-            worker=str(seat.index) if settings.processes > 1 else "",
-        )
-        self._hooks: tuple[Hook, ...] = (self._tally, LogHook(self._logger), *plan.hooks)
+        self._close_log, log = log_for(plan, seat)
+        self._hooks: tuple[Hook, ...] = (self._tally, *log, *plan.hooks)
 
     async def run(self) -> Ending:
         """Raises ConfigError and FatalError; whatever happens, what was opened is closed."""
         settings = self._plan.settings
         async with AsyncExitStack() as opened:
-            opened.callback(close_log, self._logger)
+            opened.callback(self._close_log)
             if self._plan.owns_process:
                 opened.enter_context(tuned_interpreter())
             resolve = addresses_for(opened)
@@ -272,6 +263,20 @@ class Session:
                 )
             )
         await frontier.remember({"definition": definition})
+
+
+def log_for(plan: Plan, seat: Seat) -> tuple[Callable[[], None], Sequence[Hook]]:
+    """What closes the log, and the hook that writes it; none where nobody is to read it."""
+    settings = plan.settings
+    if settings.log_file is None and not plan.console:
+        return (lambda: None), ()
+    from silkline.observe import logs  # here: a crawl without a log starts without what these are made with
+
+    worker = str(seat.index) if settings.processes > 1 else ""
+    logger = logs.configure(
+        settings.log_level, settings.log_file, settings.job, console=plan.console, worker=worker
+    )
+    return (lambda: logs.close(logger)), (logs.LogHook(logger),)
 
 
 def outputs_of(plan: Plan, worker: str | None = None) -> list[Output]:

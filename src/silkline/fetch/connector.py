@@ -21,6 +21,7 @@ from aiohttp.streams import StreamReader
 from silkline.errors import BlockedError, FetchTimeout, ProxyError
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.parser import AnswerParser, ForgivingParser
+from silkline.fetch.peer import address_of
 from silkline.protocols import Guard
 
 
@@ -224,11 +225,3 @@ class Connector(aiohttp.TCPConnector):
     ) -> ResponseHandler:
         """Connect to the server or, by aiohttp's own means, through an HTTP proxy."""
         return await super()._create_connection(req, traces, timeout)
-
-
-def address_of(peername: Any) -> str:
-    """A socket's address as "192.0.2.1:80" or "[2001:db8::1]:80"; "" where there is none."""
-    if not isinstance(peername, tuple) or len(peername) < 2:
-        return ""
-    host = f"[{peername[0]}]" if ":" in peername[0] else peername[0]
-    return f"{host}:{peername[1]}"

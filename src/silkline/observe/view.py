@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from silkline.config import Settings
-from silkline.observe.metrics import MetricsServer
 from silkline.observe.progress import Progress, StderrConsole
 from silkline.observe.report import Report, lines, render
 from silkline.observe.snapshot import Snapshot
 from silkline.observe.tally import Tally
+
+if TYPE_CHECKING:
+    from silkline.observe.metrics import MetricsServer
 
 Watch = Callable[[Snapshot], None]
 
@@ -50,6 +53,8 @@ class View:
         self._latest = snapshot
         settings = self._settings
         if settings.metrics_port is not None and self._metrics is None:
+            from silkline.observe.metrics import MetricsServer
+
             self._metrics = MetricsServer(settings.metrics_host, settings.metrics_port, lambda: self._latest)
             self._metrics.start()
             if settings.metrics_port == 0 and not settings.quiet:

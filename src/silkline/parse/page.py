@@ -6,14 +6,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from turbohtml import Document, Element, HTMLParseError
 
 from silkline.errors import ContentError
 from silkline.files import move, placed, write_whole
-from silkline.parse.article import Article, article_of
 from silkline.parse.charset import (
     Charset,
     Source,
@@ -31,12 +30,15 @@ from silkline.parse.node import Node, Queries
 from silkline.parse.query import in_encoding
 from silkline.parse.robots_meta import RobotsMeta, asked_of_robots, nofollow_hrefs
 from silkline.parse.selector import compile_css, compile_selector
-from silkline.parse.structured import StructuredData, structured_data
 from silkline.parse.text import text_of
 from silkline.parse.xml import parse_xml
 from silkline.request import DEFAULT_LABEL, Follow, Request
 from silkline.response import Response
 from silkline.url import resolve, resolve_all
+
+if TYPE_CHECKING:
+    from silkline.parse.article import Article
+    from silkline.parse.structured import StructuredData
 
 MAX_LINKS = 20_000
 """Links of one page that are looked at; traps and attacks have more."""
@@ -113,7 +115,7 @@ class Page(Queries):
     def media_type(self) -> MediaType:
         """What the Content-Type header says: essence ("text/html") and charset."""
         if self._media_type is None:
-            self._media_type = media_type(self.header("content-type"))
+            self._media_type = media_type(self.response.header("content-type"))
         return self._media_type
 
     @property
@@ -215,11 +217,15 @@ class Page(Queries):
     def structured(self) -> StructuredData:
         """What the page says of itself for machines: `.json_ld`, `.microdata`, `.opengraph`, and things by
         their type, `.first("Product")`. What is broken or over a limit is left out; `.notes` say so."""
+        from silkline.parse.structured import structured_data
+
         return structured_data(self.document, self.absolute)
 
     def article(self) -> Article:
         """The main text, without navigation, comments and the like: `.title`, `.byline`, `.published`,
         `.text`, `.html`, `.markdown`. A guess, but for what the page states; see `parse/article.py`."""
+        from silkline.parse.article import article_of
+
         return article_of(self.document, self.structured(), self.absolute)
 
     def save(self, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Path:
@@ -359,7 +365,7 @@ class Page(Queries):
 
     @property
     def _scope(self) -> Document:
-        return self.document
+        return self.document if self._document is None else self._document
 
     @property
     def _element(self) -> Element | None:

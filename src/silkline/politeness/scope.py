@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-import regex
 
 from silkline.errors import BadUrlError, ConfigError
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.site import registrable_domain
 from silkline.url import check, host_of
 from silkline.values import ScopeKind
+
+if TYPE_CHECKING:
+    import regex
 
 SLOW = 0.1
 """Seconds that a pattern may take for one URL."""
@@ -234,6 +237,8 @@ def _allowed_host(name: str, written: str) -> str:
 
 
 def _pattern(option: str, text: str) -> regex.Pattern[str]:
+    import regex  # here: most crawls have no patterns
+
     try:
         return regex.compile(text)
     except regex.error as error:
