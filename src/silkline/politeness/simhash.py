@@ -16,10 +16,7 @@ NEAR = 3
 """Bits by which two near-identical texts differ at most."""
 
 _words = re.compile(r"\w+").findall
-_LANES = 64
-_WIDTH = 16
-_SPREAD = [sum(1 << (_WIDTH * bit) for bit in range(8) if byte >> bit & 1) for byte in range(256)]
-"""The bits of a byte, 16 bits apart: so eight of them are counted by one addition."""
+_BITS = [bytes(byte >> bit & 1 for byte in range(256)) for bit in range(8)]
 
 
 def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None:
@@ -32,15 +29,16 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
         return None
     if len(words) < SHINGLE:
         words += [""] * (SHINGLE - len(words))
-    totals, count = 0, 0
-    for shingle in set(zip(words, words[1:], words[2:], strict=False)):
-        digest = blake2b(" ".join(shingle).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for place, byte in enumerate(digest):
-            totals += _SPREAD[byte] << (8 * _WIDTH * place)
-        count += 1
-    half, result = count / 2, 0
-    for bit in range(_LANES):
-        if (totals >> (bit * _WIDTH) & 0xFFFF) > half:
+    digests = b"".join(
+        [
+            blake2b(" ".join(shingle).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            for shingle in set(zip(words, words[1:], words[2:], strict=False))
+        ]
+    )
+    half, result = len(digests) / 16, 0
+    for bit in range(64):
+        # All digests' bytes at one place, as zeros and ones: counting them so takes no step for each digest.
+        if digests[bit // 8 :: 8].translate(_BITS[bit % 8]).count(1) > half:
             result |= 1 << bit
     return result
 
