@@ -10,7 +10,7 @@ from silkline.engine.delivery import Delivery
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held
 from silkline.events import Kept, Visited
-from silkline.outcome import Committed, Dead, Done, Outcome, RetryLater
+from silkline.outcome import Batch, Committed, Dead, Done, Outcome, RetryLater
 from silkline.protocols import Deliver, Frontier, Hook
 
 GROUP = 100
@@ -65,16 +65,15 @@ class Committer:
             self.give_back(self._held.block(outcome.lease.host, outcome.block_host))
             self._blocks.block(outcome.lease.host, outcome.block_host)
         self._arrived.set()
-        if self._enough(outcome) or self._held.starving:
+        enough = len(self._pending) >= GROUP if self._batch is None else self._enough(outcome, self._batch)
+        if enough or self._held.starving:
             self._full.set()
 
-    def _enough(self, outcome: Outcome) -> bool:
-        if self._batch is None:
-            return len(self._pending) >= GROUP
+    def _enough(self, outcome: Outcome, batch: Batch) -> bool:
         self._items += len(outcome.items)
         self._bytes += sum(item.size for item in outcome.items)
         most = max(self._items, len(self._pending))
-        return most >= self._batch.count or self._bytes >= self._batch.bytes
+        return most >= batch.count or self._bytes >= batch.bytes
 
     def give_back(self, tokens: Sequence[int]) -> None:
         """Release leases of a blocked host, after the commit that makes the block known: before it they
@@ -171,7 +170,8 @@ def kept(committed: Committed) -> Kept:
                 retried += 1
             case Dead():
                 dead += 1
-        items += sum(1 for item in outcome.items if item.index >= 0)
+        for item in outcome.items:
+            items += item.index >= 0
     stale = len(committed.stale)
     return Kept(
         pages,

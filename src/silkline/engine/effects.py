@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Container, Iterable, Iterator, Sequence, ValuesView
+from types import GeneratorType
 from typing import TypeGuard
 
 import msgspec
@@ -225,7 +226,10 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
     effects = Effects(page, rules)
     try:
         result = handler(page)
-        if inspect.isasyncgen(result):
+        if type(result) is GeneratorType and not result.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE:
+            for value in result:
+                effects.take(value)
+        elif inspect.isasyncgen(result):
             async for value in result:
                 effects.take(value)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any
@@ -83,11 +82,11 @@ class ItemMaker:
     def made(self, values: Sequence[object], lease: Lease) -> Made:
         items: list[Item] = []
         dead: list[DeadItem] = []
-        dropped: Counter[str] = Counter()
+        dropped: dict[str, int] = {}
         for index, value in enumerate(values):
             outputs = self._all if not lease.request.redo else self._missed(lease, index)
             if type(value) is Dropped:
-                dropped[value.reason] += 1
+                dropped[value.reason] = dropped.get(value.reason, 0) + 1
                 continue
             if type(value) is Failed:
                 self._bury(dead, value.item, lease, index, "step", value.error, outputs)

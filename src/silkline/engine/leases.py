@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
+from silkline.engine.ready import Ready
 from silkline.events import Trouble
 from silkline.outcome import Lease
 from silkline.protocols import Frontier, Hook
@@ -30,7 +31,7 @@ class Held:
         self.paused = False
         self._own_delays: dict[str, float] = {}
         self._last_start: dict[str, float] = {}
-        self.ready: asyncio.Queue[Lease] = asyncio.Queue()
+        self.ready = Ready()
         self.asking = False
         self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
         self.idle = asyncio.Event()
@@ -55,12 +56,12 @@ class Held:
 
     @property
     def unstarted(self) -> int:
-        return self.ready.qsize() + len(self._timers)
+        return len(self.ready) + len(self._timers)
 
     @property
     def starving(self) -> bool:
         """Visitors are idle for want of leases, and none are on their way."""
-        return not self.asking and self.ready.empty() and self.in_flight < self.concurrency
+        return not self.asking and not self.ready and len(self._began) < self.concurrency
 
     @property
     def wanted(self) -> int:
@@ -71,12 +72,12 @@ class Held:
         """
         if self.paused:
             return 0
-        target = PREFETCH * self.concurrency
-        if self.unstarted > target // 2:
+        target, unstarted = PREFETCH * self.concurrency, len(self.ready) + len(self._timers)
+        if unstarted > target // 2:
             return 0
-        uncommitted = len(self._held) - self.unstarted - self.in_flight
+        uncommitted = len(self._held) - unstarted - len(self._began)
         room = (PREFETCH + 2) * self.concurrency - len(self._held) + max(0, min(self._slack, uncommitted))
-        return max(0, min(target - self.unstarted, room))
+        return max(0, min(target - unstarted, room))
 
     @property
     def in_flight(self) -> int:
@@ -88,7 +89,7 @@ class Held:
         The frontier has spaced the leases, but one that a busy worker started late must not be followed
         at once by the next.
         """
-        delay = self._delay_of(lease.host)
+        delay = self._delay_of(lease.host) if self._own_delays else self._delay
         if not delay or (last := self._last_start.get(lease.host)) is None:
             return False
         wait = last + delay - monotonic()
@@ -132,7 +133,7 @@ class Held:
             if lease.starts_in > 0.001:
                 self._timers[lease.token] = loop.call_later(lease.starts_in, self._due, lease)
             else:
-                self.ready.put_nowait(lease)
+                self.ready.put(lease)
         return tuple(refused)
 
     def block(self, host: str, seconds: float) -> tuple[int, ...]:
@@ -143,8 +144,6 @@ class Held:
         return self.withdraw(host)
 
     def _delay_of(self, host: str) -> float:
-        if not self._own_delays:
-            return self._delay
         return max(self._delay, self._own_delays.get(host, 0.0))
 
     def space(self, host: str, delay: float) -> tuple[int, ...]:
@@ -157,7 +156,7 @@ class Held:
 
     def _due(self, lease: Lease) -> None:
         del self._timers[lease.token]
-        self.ready.put_nowait(lease)
+        self.ready.put(lease)
 
     def __contains__(self, token: int) -> bool:
         return token in self._held
@@ -184,14 +183,14 @@ class Held:
 
     def withdraw(self, host: str | None = None) -> tuple[int, ...]:
         """Take back what has not started, of one host or of all; returns the tokens to release."""
-        waiting = [self.ready.get_nowait() for _ in range(self.ready.qsize())]
-        waiting = [lease for lease in waiting if lease.token in self._held]
+        waiting = [lease for lease in self.ready if lease.token in self._held]
+        self.ready.clear()
         unstarted = [*waiting, *(self._held[token] for token in self._timers)]
         tokens = [lease.token for lease in unstarted if host is None or lease.host == host]
         self.forget(tokens)
         for lease in waiting:
             if lease.token in self._held:
-                self.ready.put_nowait(lease)
+                self.ready.put(lease)
         return tuple(tokens)
 
 

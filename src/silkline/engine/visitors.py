@@ -80,15 +80,15 @@ class Visitors:
             task.add_done_callback(self._working.discard)
 
     async def _work(self) -> None:
-        held, committer = self._held, self._committer
+        held, ready, committer = self._held, self._held.ready, self._committer
         task = asyncio.current_task()
         assert task is not None
         while len(self._working) <= self._wanted:
-            if held.ready.empty():
+            if not ready:
                 committer.hurry()
-            lease = await held.ready.get()
+            lease = ready.popleft() if ready else await ready.get()
             if len(self._working) > self._wanted:
-                held.ready.put_nowait(lease)
+                ready.put(lease)
                 break
             if lease.token not in held or held.too_early(lease):
                 continue
@@ -97,7 +97,7 @@ class Visitors:
             if lease.request.save_to is not None:
                 self._saving.add(task)
                 limit += self._save_limit
-            if held.wanted:
+            if held.wanted and not held.asking:
                 self._wake_leaser()
             visited: Visited | None
             try:

@@ -35,7 +35,7 @@ class Multi:
         self._wakes = self._due = math.inf
         self._sockets = sockets_for(self._loop, self._act)
         self._multi: Any = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._wake_in)
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
         self.limit(limit)
@@ -70,9 +70,6 @@ class Multi:
         self._sockets.close()
 
     # Called by libcurl. pycurl would print an exception and lose it, so nothing here may raise.
-
-    def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
-        self._sockets.watch(fd, what & pycurl.POLL_INOUT)
 
     def _wake_in(self, milliseconds: int) -> None:
         if milliseconds < 0:

@@ -18,8 +18,10 @@ Ready = Callable[[int, int], None]
 class Sockets(Protocol):
     """`ready` is called from the event loop."""
 
-    def watch(self, fd: int, events: int) -> None:
-        """From now on watch `fd` for IN, OUT, both (3) or nothing (0)."""
+    def watch(self, what: int, fd: int, multi: object, data: object) -> None:
+        """From now on watch `fd` for IN, OUT, both (3) or nothing (4).
+
+        libcurl calls it, with two things more. It must not raise: pycurl would print that and lose it."""
 
     def opened(self, fd: int) -> None:
         """`fd` is a new connection."""
@@ -48,7 +50,8 @@ class EpollSockets:
         self._idle: set[int] = set()
         loop.add_reader(self._epoll.fileno(), self._poll)
 
-    def watch(self, fd: int, events: int) -> None:
+    def watch(self, what: int, fd: int, multi: object = None, data: object = None) -> None:
+        events = what & (IN | OUT)
         have = self._watched.get(fd, 0)
         if have == events:
             self._idle.discard(fd)
@@ -104,7 +107,8 @@ class LoopSockets:
         self._ready = ready
         self._watched: dict[int, int] = {}
 
-    def watch(self, fd: int, events: int) -> None:
+    def watch(self, what: int, fd: int, multi: object = None, data: object = None) -> None:
+        events = what & (IN | OUT)
         have = self._watched.get(fd, 0)
         if events & IN and not have & IN:
             self._loop.add_reader(fd, self._ready, fd, IN)
@@ -124,4 +128,4 @@ class LoopSockets:
 
     def close(self) -> None:
         for fd in list(self._watched):
-            self.watch(fd, 0)
+            self.watch(0, fd)

@@ -22,7 +22,6 @@ from silkline.errors import (
     SilklineError,
     TooLargeError,
 )
-from silkline.fetch.connector import address_of
 from silkline.fetch.curl_failures import E_PROXY, failure
 from silkline.fetch.curl_multi import Multi
 from silkline.fetch.decode import Body, Sink, decoding
@@ -30,6 +29,7 @@ from silkline.fetch.download import Download
 from silkline.fetch.head import Head, HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
+from silkline.fetch.peer import address_of
 from silkline.fetch.redirect import REDIRECTS, location_of
 from silkline.fetch.target import origin
 from silkline.protocols import Guard
@@ -190,7 +190,8 @@ class Transfer:
 
         Raises a FetchError whose `__cause__` is the original error.
         """
-        self.head_is_complete()
+        if self._head is None:
+            self.head_is_complete()
         head = self._head
         if self.error is not None:
             raise self.error from self.error.__cause__ or cause
@@ -216,7 +217,7 @@ class Transfer:
             head.version,
             self.size,
             self._shared.peer(get),
-            tls=self._version(get),
+            tls=self._version(get) if self._shared.options.watched else "",
         )
 
     def _set_limit(self, head: Head) -> None:
@@ -323,7 +324,7 @@ class Transfer:
     def _version(self, get: Callable[[int], Any]) -> str:
         """Of TLS. libcurl tells it when it connects only."""
         version, self._tls = self._tls, ""
-        if not self._shared.options.watched or not self.url.startswith("https:"):
+        if not self.url.startswith("https:"):
             return ""
         return self._shared.version(get(_CONNECTION), version)
 

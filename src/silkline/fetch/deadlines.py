@@ -46,7 +46,7 @@ class Deadlines:
 
     def start(self, total: float | None = None) -> Deadline:
         """The current task begins a fetch: from now on the total limit runs, or one of its own."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         deadline = self._running[task] = Deadline(task, self._loop.time(), total or self.total)
         if deadline.due < self._wakes:

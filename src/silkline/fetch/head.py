@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -13,11 +15,14 @@ is_token = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 
 _MAX_REMEMBERED = 4_096
 _MAX_LINE = 256
+_SHORTEST = 5
+"""Bytes of a line from which on there is more in it than its end."""
+_OF_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 _OF_THE_PAGE = frozenset({b"etag", b"last-modified", b"location", b"set-cookie"})
 """Fields whose lines are hardly ever the same twice."""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """The final response's status line and header fields; those of interim ones (1xx) are left out.
 
     codings: the values of Content-Encoding, which are among the fields too.
@@ -37,23 +42,16 @@ class Head(NamedTuple):
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-class _Special(NamedTuple):
-    """The values of fields that say how the body is coded and where it ends."""
-
-    codings: list[bytes]
-    lengths: list[bytes]
-    transfers: list[bytes]
-
-
 class HeadReader:
     """Takes header lines apart.
 
-    It remembers lines: a server sends most of them again and again.
+    It remembers lines and names: a server sends most of them again and again.
     """
 
     def __init__(self) -> None:
         self._status: dict[bytes, tuple[int, str]] = {}
         self._fields: dict[bytes, tuple[bytes, bytes]] = {}
+        self._names: dict[bytes, tuple[bytes, bytes]] = {}
 
     def read(self, lines: Sequence[bytes]) -> Head | None:
         """The head in `lines`, which end with CRLF or LF; None where it is not complete or no HTTP."""
@@ -62,26 +60,23 @@ class HeadReader:
             status = self._status.get(line) or self._read_status(line)
             if status is None:
                 return None
-            special = _Special([], [], [])
+            special: list[tuple[bytes, bytes]] = []
             headers = self._read_fields(rest, special)
             if headers is None:
                 return None
             if status[0] >= 200 or status[0] == 101:
-                lengths = special.lengths
-                length = lengths[0] if len(lengths) == 1 else None
-                mixed = bool(lengths and special.transfers)
-                return Head(status[0], status[1], headers, special.codings, length, mixed)
+                return _head(*status, headers, special)
         return None
 
     def _read_fields(
-        self, rest: Iterator[bytes], special: _Special
+        self, rest: Iterator[bytes], special: list[tuple[bytes, bytes]]
     ) -> tuple[tuple[bytes, bytes], ...] | None:
         fields: list[tuple[bytes, bytes]] = []
         known = self._fields.get
         for line in rest:
             field = known(line)
             if field is None:
-                if not line.rstrip(b"\r\n"):
+                if len(line) < _SHORTEST and not line.rstrip(b"\r\n"):
                     return tuple(fields)
                 field = self._read_field(line, special)
                 if field is None:
@@ -98,23 +93,45 @@ class HeadReader:
         _remember(self._status, line, found)
         return found
 
-    def _read_field(self, line: bytes, special: _Special) -> tuple[bytes, bytes] | None:
-        """None for a line whose name is none."""
-        name, _, value = line.partition(b":")
-        field = (name.rstrip(b" \t"), value.strip(b" \t\r\n"))
-        if not is_token(field[0]):
+    def _read_field(self, line: bytes, special: list[tuple[bytes, bytes]]) -> tuple[bytes, bytes] | None:
+        """None for a line whose name is none. special: gets the kind and value of a field that says how the
+        body is coded or where it ends."""
+        written, _, value = line.partition(b":")
+        name, kind = self._names.get(written) or self._read_name(written)
+        if not kind:
             return None
-        kind = field[0].lower()
+        field = (name, value.strip(b" \t\r\n"))
         # These are not remembered, so that they are seen here each time.
-        if kind == b"content-encoding":
-            special.codings.append(field[1])
-        elif kind == b"content-length":
-            special.lengths.append(field[1])
-        elif kind == b"transfer-encoding":
-            special.transfers.append(field[1])
+        if kind in _OF_THE_BODY:
+            special.append((kind, field[1]))
         elif kind not in _OF_THE_PAGE:
             _remember(self._fields, line, field)
         return field
+
+    def _read_name(self, written: bytes) -> tuple[bytes, bytes]:
+        """The name, and in lower case; that is empty where it is none."""
+        name = written.rstrip(b" \t")
+        found = (name, name.lower() if is_token(name) else b"")
+        _remember(self._names, written, found)
+        return found
+
+
+def _head(
+    status: int,
+    version: str,
+    headers: tuple[tuple[bytes, bytes], ...],
+    special: Sequence[tuple[bytes, bytes]],
+) -> Head:
+    codings, lengths, transfers = [], [], 0
+    for kind, value in special:
+        if kind == b"content-length":
+            lengths.append(value)
+        elif kind == b"content-encoding":
+            codings.append(value)
+        else:
+            transfers += 1
+    length = lengths[0] if len(lengths) == 1 else None
+    return Head(status, version, headers, codings, length, bool(lengths and transfers))
 
 
 def _remember(known: dict[bytes, T], line: bytes, value: T) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from silkline.protocols import CallNext, Middleware
-from silkline.request import Request
-from silkline.response import Response
 
 
 def compose(middleware: Sequence[Middleware], fetch: CallNext) -> CallNext:
@@ -17,7 +15,4 @@ def compose(middleware: Sequence[Middleware], fetch: CallNext) -> CallNext:
 
 
 def _bind(middleware: Middleware, call_next: CallNext) -> CallNext:
-    async def call(request: Request) -> Response:
-        return await middleware(request, call_next)
-
-    return call
+    return lambda request: middleware(request, call_next)

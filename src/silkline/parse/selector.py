@@ -50,6 +50,7 @@ def compile_selector(text: str) -> Selector:
     return selector
 
 
+@lru_cache(maxsize=1_024)
 def compile_css(text: str) -> Selector:
     """Read a selector of elements. Raises SelectorError also for one with a pseudo-element."""
     selector = compile_selector(text)
