@@ -7,8 +7,9 @@ Both sides get the same records, one at a time as a crawl yields them, and end w
 synced after every batch. "write()" is what a sink does inside the commit; "in all" has the encoding of the
 items, which a worker does page by page, and the finishing, too. What is the engine's is not timed: an item is
 checked and made plain before, and put beside its page after, the same for all outputs. The library alone
-encodes and writes the way its documentation shows. The sides take turns, and the median counts. CPU is of
-all threads; unlike the rates it says something on a machine that does other things, too.
+encodes and writes the way its documentation shows. The sides take turns, in an interpreter that is tuned as
+for a crawl, and the median counts. CPU is of all threads; unlike the rates it says something on a machine
+that does other things, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.table import machine
+from silkline.engine.interpreter import tuned_interpreter
 from silkline.outcome import Item
 from silkline.sinks.choose import sink_for
 from silkline.sinks.frames import GZIP_LEVEL, ZSTD_LEVEL
@@ -260,7 +262,8 @@ def main() -> None:
     cases = {name: case for name, case in CASES.items() if given.only in name}
     if not cases:
         parser.error(f"no output has {given.only!r} in its name; there are {', '.join(CASES)}")
-    found = {name: measure(name, case, batches, given.runs) for name, case in cases.items()}
+    with tuned_interpreter():
+        found = {name: measure(name, case, batches, given.runs) for name, case in cases.items()}
     print(f"{given.batches} batches of {SIZE:,} items, {given.runs} alternating runs, on {machine()}\n")
     print(table(found))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from silkline.errors import ConfigError, ItemError, SinkError
+from silkline.errors import ConfigError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.columns import column_for
 from silkline.sinks.committed import committed
@@ -151,9 +151,20 @@ def test_a_failed_transaction_takes_its_columns_along(tmp_path: Path, items_for,
     assert rows_in(tmp_path / "items.db") == [{"a": 1, "b": None}, {"a": None, "b": 2}]
 
 
-def test_text_that_is_no_unicode_is_refused_when_it_is_encoded(tmp_path: Path) -> None:
-    with pytest.raises(ItemError, match="surrogate"):
-        SqliteSink(tmp_path / "items.db").encode({"a": "\ud800"})
+def test_text_that_is_no_unicode_is_refused_in_one_line(tmp_path: Path, opened) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    item = Item(1, 0, {sink.name: sink.encode({"a": "\ud800"})})  # not made plain, as a crawl's are
+    with pytest.raises(SinkError, match="surrogate"):
+        sink.write([item], opened(sink, None))
+
+
+def test_an_integer_beyond_64_bits_leaves_the_rows_around_it_alone(
+    tmp_path: Path, items_for, opened, rows_in
+) -> None:
+    sink = SqliteSink(tmp_path / "items.db")
+    position = sink.write(items_for(sink, {"n": -1}), opened(sink, None))
+    sink.write(items_for(sink, *({"n": n} for n in (0, 1, 2**63, 3))), position)
+    assert rows_in(tmp_path / "items.db") == [{"n": n} for n in (-1, 0, 1, float(2**63), 3)]
 
 
 def test_a_table_of_another_name(tmp_path: Path, items_for, opened) -> None:

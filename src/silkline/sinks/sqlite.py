@@ -6,10 +6,10 @@ import contextlib
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from silkline.errors import ItemError, SinkError
+from silkline.errors import SinkError
 from silkline.outcome import Item
 from silkline.sinks.columns import KEY, MORE, Naming, column_for
 from silkline.sinks.faultpoint import reach
@@ -26,8 +26,7 @@ KEYS = ("_id", "_fingerprint", "_index")
 INTERNAL = (*KEYS, KEY, MORE)
 TYPES: dict[type, str] = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT"}
 
-Row = tuple[tuple[str, ...], tuple[Any, ...]]
-"""The fields of one item and what is bound for them."""
+NESTED = frozenset({list, dict})
 
 
 class SqliteSink:
@@ -72,11 +71,14 @@ class SqliteSink:
                 raise SinkError(foreign(self._shown))
             self.write((), position)
 
-    def encode(self, item: Mapping[str, Any]) -> Row:
-        try:
-            return tuple(item), tuple([_bound(value) for value in item.values()])
-        except UnicodeEncodeError as error:
-            raise ItemError(f"text with a lone surrogate cannot be written as UTF-8: {error}") from error
+    def encode(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The item as it is, but for nested values. Integers beyond 64 bits are rare enough to be met only
+        when they are written."""
+        if NESTED.isdisjoint(map(type, item.values())):
+            return item
+        return {
+            name: json_of(value).decode() if type(value) in NESTED else value for name, value in item.items()
+        }
 
     def write(self, items: Sequence[Item], position: str | None) -> str:
         with self._told():
@@ -156,28 +158,40 @@ class SqliteSink:
         )
 
     def _insert(self, db: sqlite3.Connection, items: Sequence[Item], first_id: int) -> None:
-        pages = {item.fingerprint for item in items}
-        db.executemany(f"DELETE FROM {self._table} WHERE _fingerprint = ?", [(page,) for page in pages])
+        self._drop_pages(db, {item.fingerprint for item in items})
         last = {item.key: number for number, item in enumerate(items, first_id)}
         numbered = [
             (number, item)
             for number, item in enumerate(items, first_id)
             if item.key is None or last[item.key] == number
         ]
-        internal = self._keys_for(db, items)
-        for fields, group in itertools.groupby(numbered, key=lambda row: row[1].data[self.name][0]):
-            keys, rows = [], []
-            for number, item in group:
-                keys.append((number, item.fingerprint, item.index, item.key)[: len(internal)])
-                rows.append(item.data[self.name][1])
-            self._add_columns(db, fields, rows)
-            columns, values = self._placed(fields, rows)
+        internal, name = self._keys_for(db, items), self.name
+        keyed = KEY in internal
+        for fields, group in itertools.groupby(numbered, key=lambda row: tuple(row[1].data[name])):
+            rows = [
+                (number, item.fingerprint, item.index, item.key, *item.data[name].values())
+                if keyed
+                else (number, item.fingerprint, item.index, *item.data[name].values())
+                for number, item in group
+            ]
+            self._add_columns(db, fields, rows, len(internal))
+            columns, rows = self._placed(fields, rows, len(internal))
             names = ", ".join((*internal, *map(quoted, columns)))
             marks = ", ".join("?" * (len(internal) + len(columns)))
-            db.executemany(
-                f"INSERT INTO {self._table} ({names}) VALUES ({marks})",
-                [(*key, *row) for key, row in zip(keys, values, strict=True)],
-            )
+            insert = f"INSERT INTO {self._table} ({names}) VALUES ({marks})"
+            try:
+                db.executemany(insert, rows)
+            except OverflowError:
+                db.execute(f"DELETE FROM {self._table} WHERE _id >= ?", rows[0][:1])
+                db.executemany(insert, [tuple(map(_bound, row)) for row in rows])
+
+    def _drop_pages(self, db: sqlite3.Connection, pages: Iterable[int]) -> None:
+        """One statement for all: mostly there is nothing to remove, and only looking counts."""
+        db.execute(
+            f"DELETE FROM {self._table} WHERE _id IN (SELECT found._id FROM json_each(?) AS page "
+            f"CROSS JOIN {self._table} AS found ON found._fingerprint = page.value)",
+            (f"[{','.join(map(str, pages))}]",),
+        )
 
     def _keys_for(self, db: sqlite3.Connection, items: Sequence[Item]) -> Sequence[str]:
         """The internal columns of these items: `_key` is made by the first one that has a key."""
@@ -193,33 +207,36 @@ class SqliteSink:
         return [row[1] for row in db.execute(f"PRAGMA table_info({self._table})")]
 
     def _placed(
-        self, fields: Sequence[str], rows: Sequence[Sequence[Any]]
-    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-        """The columns for these fields and the rows fit for them: what has no column goes into `_more`."""
-        homes = [(place, column) for place, field in enumerate(fields) if (column := self._columns[field])]
+        self, fields: Sequence[str], rows: list[tuple[Any, ...]], start: int
+    ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+        """The columns for these fields and the rows fit for them: what has no column goes into `_more`.
+        start: of the fields in a row."""
+        homes = [
+            (place, column) for place, field in enumerate(fields, start) if (column := self._columns[field])
+        ]
         if len(homes) == len(fields):
             return [column for _, column in homes], rows
-        rest = [(place, field) for place, field in enumerate(fields) if not self._columns[field]]
+        rest = [(place, field) for place, field in enumerate(fields, start) if not self._columns[field]]
         placed = []
         for row in rows:
             more = json_of({field: row[place] for place, field in rest}).decode()
-            placed.append((*(row[place] for place, _ in homes), more))
+            placed.append((*row[:start], *(row[place] for place, _ in homes), more))
         return [*(column for _, column in homes), MORE], placed
 
     def _add_columns(
-        self, db: sqlite3.Connection, fields: Sequence[str], rows: Sequence[Sequence[Any]]
+        self, db: sqlite3.Connection, fields: Sequence[str], rows: Sequence[tuple[Any, ...]], start: int
     ) -> None:
         """Have a column for every field; other processes add some, too, and none is ever dropped."""
         if all(field in self._columns for field in fields):
             return
         present = self._present(db)
         taken = {folded(name): name for name in present} | {folded(name): "" for name in INTERNAL}
-        for place, field in enumerate(fields):
+        for place, field in enumerate(fields, start):
             if field in self._columns:
                 continue
             column = self._columns[field] = column_for(field, taken, NAMING)
             value = next((row[place] for row in rows if row[place] is not None), None)
-            kind = TYPES.get(type(value), "")
+            kind = _type_of(value)
             if column is None:
                 column, kind = MORE, "TEXT"
             if column not in present:
@@ -234,6 +251,10 @@ class SqliteSink:
                 yield
         except sqlite3.Error as error:
             raise SinkError(_line(self._shown, error)) from error
+        except UnicodeEncodeError as error:
+            raise SinkError(
+                f"cannot write {self._shown}: {error}; make items plain first, by silkline.sinks.record"
+            ) from error
 
 
 def holds_only_items(path: str, shown: str) -> bool | None:
@@ -273,16 +294,11 @@ def quoted(name: str) -> str:
 
 
 def _bound(value: Any) -> Any:
-    if isinstance(value, str):
-        value.encode()
-        return value
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else str(value)
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    return json_of(value).decode()
+    return str(value) if type(value) is int and not -(2**63) <= value < 2**63 else value
+
+
+def _type_of(value: Any) -> str:
+    return TYPES.get(type(_bound(value)), "")
 
 
 def primary_code(error: sqlite3.Error) -> int:
