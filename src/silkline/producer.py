@@ -56,6 +56,7 @@ async def seed_async(
         Seeds(*seeds),
         flow,
         stopping=asyncio.Event(),
+        warn=_ignore,
         say=_ignore,
         watch=_ignore,
     )

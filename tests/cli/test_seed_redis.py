@@ -22,7 +22,10 @@ from tests.cli.conftest import Call, clean_environment, command
 from tests.waiting import until_true
 
 JOB = "seeded"
-
+KEEPS_NOTHING = (
+    "silkline: this Redis keeps nothing over a restart, and would lose the job: "
+    "set appendonly yes (with appendfsync everysec), or save 60 1000\n"
+)
 
 SERVERS = {"valkey": servers.valkey_url, "redis": servers.redis_url, "cluster": servers.cluster_url}
 
@@ -109,7 +112,7 @@ def test_killed_in_the_middle_of_a_file_nothing_is_lost_and_nothing_doubled(tmp_
     with seeding(tmp_path, url, "urls.txt", "--json") as process:
         out, errors = process.communicate(timeout=100)
     line = json.loads(out)
-    assert (process.returncode, errors) == (0, "")
+    assert (process.returncode, errors) == (0, KEEPS_NOTHING)
     assert line["added"] + line["duplicate"] == len(lines)
     assert line["duplicate"] > 0
     assert sorted(kept_in(url)) == sorted(lines)
@@ -120,7 +123,7 @@ def test_a_job_keeps_what_it_was_created_with(inside: Call, tmp_path: Path, url:
     assert inside("seed", "http://a.example/", "--job", JOB, "--frontier", url).returncode == 0
     (tmp_path / "silkline.toml").unlink()
     ran = inside("seed", "http://b.example/", "--job", JOB, "--frontier", url)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.returncode, ran.stderr) == (0, KEEPS_NOTHING)
     kept = options_in(url, JOB)
     assert kept is not None
     assert (kept.partitions, kept.per_host, kept.delay) == (3, 2, 3.0)
@@ -140,6 +143,7 @@ def test_tasks_in_the_inbox_count_for_the_limit(tmp_path: Path, url: str) -> Non
         client.rpush(f"{JOB}:task:wait", *(f"http://a.example/{n}" for n in range(20)))
     with seeding(tmp_path, url, "http://b.example/", "--max-waiting", "10") as process:
         assert process.stderr
+        assert process.stderr.readline() == KEEPS_NOTHING
         assert process.stderr.readline() == (
             "silkline: 20 requests are queued and --max-waiting is 10: waiting until there are 8\n"
         )
@@ -147,6 +151,19 @@ def test_tasks_in_the_inbox_count_for_the_limit(tmp_path: Path, url: str) -> Non
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert out == f"{JOB}: 1 added, 0 duplicate, 0 invalid\n"
+
+
+@pytest.mark.parametrize("url", ["valkey"], indirect=True)
+def test_a_server_that_keeps_nothing_is_warned_about_once_however_many_runs_there_are(
+    tmp_path: Path, url: str
+) -> None:
+    with seeding(tmp_path, url, "http://a.example/", "--every", "100ms") as process:
+        assert process.stdout
+        for _ in range(3):
+            assert process.stdout.readline().endswith(" invalid\n")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert errors == KEEPS_NOTHING
 
 
 def test_a_server_that_is_away_is_exit_code_3_without_its_password(inside: Call) -> None:
@@ -174,7 +191,7 @@ def test_the_second_signal_does_not_wait_for_a_server_that_does_not_answer(tmp_p
                 process.wait(2)
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=60)
-        assert (process.returncode, errors) == (130, ""), errors
+        assert (process.returncode, errors) == (130, KEEPS_NOTHING), errors
         assert out == f"{JOB}: 1 added, 0 duplicate, 0 invalid; interrupted, the same command goes on\n"
     finally:
         assert server.process
@@ -194,6 +211,7 @@ def test_a_server_that_is_full_is_said_and_one_signal_ends_the_wait(tmp_path: Pa
             client.config_set("maxmemory", 1)
             process.stdin.write("http://a.example/2\n")
             process.stdin.flush()
+            assert process.stderr.readline() == KEEPS_NOTHING
             line = process.stderr.readline()
             assert "is away (" in line
             assert "maxmemory" in line

@@ -93,6 +93,7 @@ class _Runs:
         self._as_json = as_json
         self._begun = False
         self._console: Console = StderrConsole()
+        self._warned: set[str] = set()
         self._seeded = NOTHING_YET
         self._shown_at = 0.0
         self._status: Status | None = None
@@ -112,6 +113,7 @@ class _Runs:
                     recipe.source(),
                     flow,
                     stopping=self._stopping,
+                    warn=self._warn,
                     say=self._say,
                     watch=self._watch,
                 )
@@ -147,6 +149,12 @@ class _Runs:
         if self._status is not None and now - self._shown_at > 0.2:
             self._shown_at = now
             self._status.update(_counts(seeded))
+
+    def _warn(self, line: str) -> None:
+        """Once, however many runs there are."""
+        if line not in self._warned:
+            self._warned.add(line)
+            self._say(line)
 
     def _say(self, line: str) -> None:
         echo(f"silkline: {line}", err=True)

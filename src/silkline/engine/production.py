@@ -31,6 +31,7 @@ async def produce(
     flow: Flow,
     *,
     stopping: asyncio.Event,
+    warn: Callable[[str], None],
     say: Callable[[str], None],
     watch: Callable[[Seeded], None],
 ) -> Seeded:
@@ -39,6 +40,7 @@ async def produce(
     Hosts of URLs that are given directly count as named for the whole job.
 
     options: of a job that does not exist yet; one that does keeps its own.
+    warn: told at the beginning what may happen to the frontier's data. say: told what happens later.
 
     Raises ConfigError for a frontier that keeps nothing, and what the frontier and the source raise; what
     was added before stays added.
@@ -55,8 +57,9 @@ async def produce(
     )
     resolve = Addresses()
     frontier = frontier_from(url, options, resolve)
+    frontier.listen(lambda: None, warn)
     await frontier.open()
-    frontier.listen(lambda: None, say)  # from here on: what may happen to its data, its workers say
+    frontier.listen(lambda: None, say)
     leaving = asyncio.create_task(_leave(frontier, stopping), name="leaving")
     try:
         await NamedHosts(frontier).name(hosts_of(source.given))
