@@ -157,13 +157,15 @@ class BlockedError(FetchError):
 
 
 class ProxyError(FetchError):
-    """The proxy failed. refused: it did not get to the server, which may be the server's fault, too."""
+    """The proxy failed. refused: it did not get to the server, which may be the server's fault, too.
+    denied: it wants other credentials."""
 
     cause = "proxy"
 
-    def __init__(self, message: str, *, refused: bool = False) -> None:
+    def __init__(self, message: str, *, refused: bool = False, denied: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
+        self.denied = denied
 
 
 class NoProxyError(ProxyError):

@@ -22,6 +22,7 @@ from silkline.protocols import CallNext
 from silkline.request import Request
 
 PAGE = answer_of(200, {}, b"page")
+BUSY = answer_of(503, {}, b"busy")
 FORBIDDEN = answer_of(403, {}, b"go away")
 CAPTCHA = answer_of(200, {}, b"<script src=https://geo.captcha-delivery.com/c.js></script>")
 
@@ -54,10 +55,12 @@ class Clock:
 class Through:
     """A fetcher behind a pool of these proxies."""
 
-    def __init__(self, fetcher: Any, proxies: list[TestProxy], **options: Any) -> None:
+    def __init__(
+        self, fetcher: Any, proxies: list[TestProxy], lines: list[str] | None = None, **options: Any
+    ) -> None:
         self.told: list[str] = []
         self.clock = Clock()
-        source = FixedProxies([proxy.url() for proxy in proxies])
+        source = FixedProxies(lines or [proxy.url() for proxy in proxies])
         self.pool = ProxyPool(source, clock=self.clock, tell=self.told.append, **options)
         self.fetch: CallNext = compose([self.pool], fetcher.fetch)
 
@@ -202,6 +205,97 @@ async def test_a_page_that_is_forbidden_to_all_is_the_answer_and_hurts_no_proxy_
     assert server.targets.count("/private") == pool_module.TRIES
     host = f"http://site.test:{server.port}"
     assert all(through.pool.health.usable_at(proxy.url(), host) <= 0 for proxy in proxies)
+
+
+async def test_a_bad_gateway_is_the_proxys_while_another_one_gets_the_page(
+    start: Start, serve: Serve, engine: Engine
+) -> None:
+    server, bad, good = await serve({"/": PAGE}), await start(), await start()
+    through = Through(engine(), [bad, good])
+    url = f"http://site.test:{server.port}/"
+    bad.answer = lambda request: BUSY
+    for _ in range(20):
+        assert await through.get(url) == b"page"
+    assert len(bad.asked) == 1
+    assert through.pool.health.of(bad.url()).failures == 1
+    bad.answer = lambda request: None
+    through.clock.now += 5.0
+    for _ in range(20):
+        await through.get(url)
+    asked = len(bad.asked)
+    assert asked > 1
+    bad.answer = lambda request: BUSY  # it has worked before: it rests for this host alone
+    for _ in range(20):
+        assert await through.get(url) == b"page"
+    assert len(bad.asked) == asked + 1
+    assert through.pool.health.of(bad.url()).failures == 0
+
+
+async def test_what_several_proxies_say_is_the_sites_answer_and_hurts_none(
+    start: Start, serve: Serve, engine: Engine
+) -> None:
+    server, proxies = await serve({"/": PAGE, "/busy": BUSY}), [await start() for _ in range(4)]
+    through = Through(engine(), proxies)
+    url = f"http://site.test:{server.port}/busy"
+    assert (await through.fetch(Request(url))).status == 503
+    assert server.targets.count("/busy") == pool_module.TRIES
+    assert (await through.fetch(Request(url))).status == 503
+    assert server.targets.count("/busy") == pool_module.TRIES + pool_module.AGREED  # some are known to work
+    assert [through.pool.health.of(proxy.url()).failures for proxy in proxies] == [0] * 4
+    alone = Through(engine(), proxies[:1])
+    assert (await alone.fetch(Request(url))).status == 503
+    assert server.targets.count("/busy") == pool_module.TRIES + pool_module.AGREED + 1
+
+
+async def test_a_bad_gateway_while_no_other_proxy_works_costs_no_retry(
+    start: Start, serve: Serve, engine: Engine
+) -> None:
+    server, bad, dead = await serve({"/": PAGE}), await start(), await start()
+    bad.answer = lambda request: BUSY
+    await dead.stop()
+    through = Through(engine(), [bad, dead])
+    with pytest.raises(NoProxyError, match=r"2 proxies failed, the last one: .+") as error:
+        await through.get(f"http://site.test:{server.port}/")
+    assert not error.value.costs_retry
+    assert through.pool.health.of(bad.url()).failures == 1
+
+
+async def test_the_answer_of_a_site_in_a_tunnel_is_no_fault_of_the_proxy(
+    start: Start, serve: Serve, engine: Engine, tls_context: Any
+) -> None:
+    server, proxies = await serve({"/": BUSY}, tls=tls_context), [await start(), await start()]
+    through = Through(engine(verify=False), proxies)
+    assert (await through.fetch(Request(f"https://site.test:{server.port}/"))).status == 503
+    assert len(server.targets) == 1
+
+
+async def test_wrong_credentials_are_named_by_their_line_once(
+    start: Start, serve: Serve, engine: Engine, tls_context: Any
+) -> None:
+    plain, secure = await serve({"/": PAGE}), await serve({"/": PAGE}, tls=tls_context)
+    proxy, good = await start(TestProxy, "me", "right"), await start()
+    through = Through(engine(verify=False), [], [proxy.url("me:wrong"), good.url()])
+    for url in (f"http://site.test:{plain.port}/", f"https://site.test:{secure.port}/"):
+        for _ in range(10):
+            assert await through.get(url) == b"page"
+            through.clock.now += 700.0
+    assert through.told == ["proxies, line 1: the proxy asks for other credentials (407)"]
+    assert proxy.refused > 2
+
+
+async def test_a_proxy_that_hangs_from_the_start_holds_two_requests_at_most(
+    start: Start, serve: Serve, engine: Engine
+) -> None:
+    server, silent, good = await serve({"/": PAGE}), await start(), await start()
+    silent.silent = True
+    through = Through(engine(timeout=5.0), [silent, good])
+    url = f"http://site.test:{server.port}/"
+    visits = [asyncio.create_task(through.get(url)) for _ in range(30)]
+    done, hanging = await asyncio.wait(visits, timeout=2.0)
+    assert len(done) >= 28
+    assert through.pool.health.of(silent.url()).in_flight == len(hanging)
+    for visit in hanging:
+        visit.cancel()
 
 
 async def test_a_captcha_in_place_of_the_page_is_a_failure(

@@ -1,4 +1,4 @@
-"""When an answer means "you are blocked" and not "here is the page"."""
+"""When an answer means "you are blocked", or that a proxy failed, and not "here is the page"."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from silkline.response import Response
 
 BAN_STATUSES = (403, 429)
+
+GATEWAY_STATUSES = frozenset({502, 503, 504})
+"""What a proxy says when it cannot get the page, and a site, too (RFC 9110, section 15.6)."""
 
 MARKERS = (
     "_cf_chl_opt",
@@ -48,3 +51,8 @@ class Bans:
                 if marker in body:
                     return f"a page with {marker.decode()!r}"
         return None
+
+
+def may_be_the_proxys(response: Response) -> bool:
+    """Whether what came through an HTTP proxy may be its own answer: in a tunnel it is the site's."""
+    return response.status in GATEWAY_STATUSES and response.url.startswith("http:")

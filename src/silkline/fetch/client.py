@@ -24,6 +24,7 @@ from silkline.fetch.guard import check_literal
 from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.pace import Pace
 from silkline.fetch.proxied import OpenSession, Proxied, proxy_failure
+from silkline.fetch.proxy import DENIED
 from silkline.fetch.redirect import location_of
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
@@ -125,7 +126,7 @@ class Client:
                 raise theirs from error
             raise failure(error, url) from error
         if request.proxy and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            raise ProxyError("the proxy asks for other credentials (status 407)")
+            raise ProxyError(DENIED, denied=True)
         return Response(
             request.url,
             response.status,

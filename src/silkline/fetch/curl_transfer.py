@@ -30,6 +30,7 @@ from silkline.fetch.head import Head, HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
 from silkline.fetch.peer import address_of
+from silkline.fetch.proxy import DENIED
 from silkline.fetch.redirect import REDIRECTS, location_of
 from silkline.fetch.target import origin
 from silkline.protocols import Guard
@@ -205,7 +206,7 @@ class Transfer:
         if get(_HEADER_SIZE) > (limit := self._shared.options.max_headers):
             raise TooLargeError(f"the headers are over the limit of {limit} bytes")
         if self.proxy and head.status == 407:
-            raise ProxyError("the proxy asks for other credentials (status 407)") from cause
+            raise ProxyError(DENIED, denied=True) from cause
         return Response(
             self.request.url,
             head.status,
@@ -280,8 +281,9 @@ class Transfer:
         get, code = self.easy.getinfo, cause.args[0]
         status = get(pycurl.HTTP_CONNECTCODE) if self.tunnelled else 0
         if status and not 200 <= status < 300:
-            refused = status != HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
-            return ProxyError(f"the proxy refused with status {status}", refused=refused)
+            if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+                return ProxyError(DENIED, denied=True)
+            return ProxyError(f"the proxy refused with status {status}", refused=True)
         if code == E_PROXY and (what := _UNREACHABLE.get(get(pycurl.PROXY_ERROR))):
             return ConnectError(f"cannot connect: {what} from the proxy: {self.url[:200]}")
         socks = self.proxy.startswith("socks")

@@ -23,3 +23,18 @@ async def wait(seconds: float) -> None:
     except TimeoutError:
         return
     raise Postponed("the worker is about to stop")
+
+
+async def wait_for(future: asyncio.Future[None]) -> None:
+    """Wait until the future is done. Raises Postponed as `wait` does."""
+    event = leaving.get(None)
+    if event is None:
+        await future
+        return
+    stopping = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((future, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    if not future.done():
+        raise Postponed("the worker is about to stop")

@@ -14,7 +14,7 @@ from aiohttp import hdrs
 
 from silkline.errors import FetchError, ProxyError, TlsError
 from silkline.fetch.failures import detail, is_header_limit, is_no_http
-from silkline.fetch.proxy import ProxyAddress, proxy_address
+from silkline.fetch.proxy import DENIED, ProxyAddress, proxy_address
 from silkline.fetch.target import origin
 
 MAX_SOCKS = 256
@@ -95,8 +95,9 @@ def proxy_failure(error: Exception, url: str, proxy: str, connecting: bool) -> F
     """
     address = proxy_address(proxy)
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        refused = error.status != HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
-        return ProxyError(f"the proxy refused with status {error.status}", refused=refused)
+        if error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            return ProxyError(DENIED, denied=True)
+        return ProxyError(f"the proxy refused with status {error.status}", refused=True)
     own_tls = isinstance(error, aiohttp.ClientConnectorError) and error.host == address.host
     if isinstance(error, _FAILURES) or (own_tls and error.port == address.port):  # type: ignore[attr-defined]
         return ProxyError(f"the proxy cannot be reached{detail(error)}")

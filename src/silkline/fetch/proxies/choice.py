@@ -30,7 +30,7 @@ class Choice:
     def of(
         self, among: Sequence[Proxy], host: str, session: str | None, tried: Collection[str]
     ) -> Proxy | None:
-        """One that is not resting, the session's own one first; None if there is none.
+        """One that is free, the session's own one first; None if there is none.
 
         session: a named one, which keeps its proxy for the host. tried: URLs to leave out.
         """
@@ -39,7 +39,7 @@ class Choice:
         generation = self._sessions.get(session).generation if self._sessions is not None else 0
         key = (session, generation, host)
         own = self._sticky.get(key)
-        if own is not None and own not in tried and self._rested(own, host):
+        if own is not None and own not in tried and self._health.is_free(own, host):
             for proxy in among:
                 if proxy.url == own:
                     return proxy
@@ -56,23 +56,25 @@ class Choice:
         soonest = min((self._health.usable_at(proxy.url, host) for proxy in among), default=None)
         return None if soonest is None else max(0.0, soonest - self._clock())
 
+    def is_one_on_trial(self, among: Sequence[Proxy], host: str, tried: Collection[str]) -> bool:
+        """Whether one of them may be used as soon as it has answered what it was asked."""
+        now = self._clock()
+        return any(p.url not in tried and self._health.usable_at(p.url, host) <= now for p in among)
+
     def _best(self, among: Sequence[Proxy], host: str, tried: Collection[str]) -> Proxy | None:
         """One of two that are drawn, so that the cost does not grow with the list."""
         if not among:
             return None
         drawn: list[Proxy] = []
         for proxy in random.choices(among, k=_DRAWS):
-            if proxy.url not in tried and proxy not in drawn and self._rested(proxy.url, host):
+            if proxy.url not in tried and proxy not in drawn and self._health.is_free(proxy.url, host):
                 drawn.append(proxy)
                 if len(drawn) == 2:
                     break
         if not drawn:
-            drawn = [p for p in among if p.url not in tried and self._rested(p.url, host)]
+            drawn = [p for p in among if p.url not in tried and self._health.is_free(p.url, host)]
         if len(drawn) < 2:
             return drawn[0] if drawn else None
         # By chance, the better one more often: what was slow or failed may be well again.
         weights = [self._health.score(proxy.url, host) ** 2 for proxy in drawn]
         return random.choices(drawn, weights)[0]
-
-    def _rested(self, proxy: str, host: str) -> bool:
-        return self._health.usable_at(proxy, host) <= self._clock()

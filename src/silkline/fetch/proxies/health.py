@@ -21,6 +21,9 @@ STRIKES = 3
 RECENT = 60.0
 """Seconds for which a success says that it is not the proxy when something fails."""
 
+ON_TRIAL = 2
+"""Requests at a time through a proxy that has not answered yet."""
+
 MAX_RECORDS = 20_000
 """Proxies, and pairs of proxy and host, that are remembered; providers may list new ones for ever."""
 
@@ -83,6 +86,17 @@ class Health:
                 self._proxies.popitem(last=False)
         return record
 
+    def is_free(self, proxy: str, host: str) -> bool:
+        """Whether the proxy may be used for the host now. One that has never answered, or has failed since,
+        gets few requests until it does: if it hangs, it must not hold all that are under way."""
+        record = self._proxies.get(proxy)
+        if record is None:
+            return True
+        if record.in_flight >= ON_TRIAL and (record.failures or record.last_ok < 0.0):
+            return False
+        pair = self._pairs.get((proxy, host))
+        return max(record.until, pair.until if pair else 0.0) <= self._clock()
+
     def usable_at(self, proxy: str, host: str) -> float:
         """From when on the proxy may be used for the host; a time that is past means now."""
         record, pair = self._proxies.get(proxy), self._pairs.get((proxy, host))
@@ -104,17 +118,17 @@ class Health:
         self.of(proxy).succeeded(seconds, now)
         self._pair(proxy, host).succeeded(seconds, now)
 
+    def answered(self, proxy: str) -> None:
+        """It did its part, whatever the answer is."""
+        self.of(proxy).last_ok = self._answered()
+
     def failed(self, proxy: str) -> None:
         """It is the proxy's fault: it rests, for all hosts."""
-        record = self.of(proxy)
-        record.failed()
-        record.rest(FIRST_REST, LONGEST_REST, self._clock())
+        self._rest(self.of(proxy), FIRST_REST, LONGEST_REST)
 
     def failed_for(self, proxy: str, host: str) -> None:
         """It did not get to the host, and another one did: it rests for that host."""
-        pair = self._pair(proxy, host)
-        pair.failed()
-        pair.rest(FIRST_BAN, LONGEST_BAN, self._clock())
+        self._rest(self._pair(proxy, host), FIRST_BAN, LONGEST_BAN)
 
     def disappointed(self, proxy: str, host: str) -> None:
         """Something failed that may be the host's fault as well: others are preferred for it."""
@@ -122,12 +136,18 @@ class Health:
 
     def banned(self, proxy: str, host: str, *, confirmed: bool) -> None:
         """The host blocks it. confirmed: it let another proxy through."""
-        now = self.of(proxy).last_ok = self._answered()
+        self.answered(proxy)
         pair = self._pair(proxy, host)
         pair.bans += 1
         if confirmed or pair.bans >= STRIKES:
-            pair.failed()
-            pair.rest(FIRST_BAN, LONGEST_BAN, now)
+            self._rest(pair, FIRST_BAN, LONGEST_BAN)
+
+    def _rest(self, record: Record, first: float, longest: float) -> None:
+        """Requests that were under way together and failed count as one failure."""
+        now = self._clock()
+        if record.until <= now:
+            record.failed()
+            record.rest(first, longest, now)
 
     def _answered(self) -> float:
         self.worked = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Sequence
 from time import monotonic, perf_counter
 from typing import NoReturn
 
@@ -20,13 +22,14 @@ from silkline.errors import (
     TlsError,
 )
 from silkline.fetch import leaving
-from silkline.fetch.bans import Bans
+from silkline.fetch.bans import Bans, may_be_the_proxys
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.choice import Choice
 from silkline.fetch.proxies.health import Health
 from silkline.fetch.proxies.proxy import Proxy
 from silkline.fetch.proxies.roster import Roster, Tell
 from silkline.fetch.proxies.sources import Source
+from silkline.fetch.proxy import DENIED
 from silkline.protocols import CallNext, Clock
 from silkline.request import Request
 from silkline.response import Response
@@ -35,9 +38,15 @@ from silkline.url import host_of
 TRIES = 3
 """Proxies that one visit tries at most."""
 
+AGREED = 2
+"""Proxies, of which one is known to work, that have to say the same until it is the site's answer."""
+
 MAX_WAIT = 20.0
 """Seconds that a visit waits for a proxy to come back, lest a crawl churns through its requests."""
 MAX_WAITS = 3
+
+MAX_DENIED = 100
+"""Proxies with wrong credentials that are told of in a run."""
 
 PATIENCE_AT_FIRST = 120.0
 PATIENCE = 3_600.0
@@ -54,9 +63,11 @@ class ProxyPool:
     """Chooses a proxy for each request that has none, by how well it works for the request's host.
 
     A proxy that fails rests, longer each time, and the request goes through another one at once, at most
-    TRIES in all. Where an answer is a ban (see `Bans`) another one is tried, too: that it was one is certain
-    when the other gets through, or after several in a row. A session that is named keeps its proxy for a
-    host as long as that works; its ban is for the owner of the session to answer.
+    TRIES in all. So it does where an HTTP proxy answers with 502, 503 or 504, as a site may, too: what AGREED
+    or all that are tried say is the site's answer. Where an answer is a ban (see `Bans`) another one is tried
+    as well: that it was one is certain when the other gets through, or after several in a row. A session that
+    is named keeps its proxy for a host as long as that works; its ban is for the owner of the session to
+    answer.
 
     source: where the proxies come from. region: a tag that they must have, "" for all. sessions: the job's,
     so that one that begins anew gets another proxy. tell: gets a line when no proxy works any more, or
@@ -83,6 +94,8 @@ class ProxyPool:
         self.roster = Roster(source, lambda line: self.tell(line), clock)
         self._region = region.lower()
         self._down = False
+        self._denied: set[str] = set()
+        self._waiting: list[asyncio.Future[None]] = []
 
     async def __call__(self, request: Request, call_next: CallNext) -> Response:
         """Raises what the fetch raises, NoProxyError where no proxy works, and BannedError."""
@@ -112,6 +125,25 @@ class ProxyPool:
         if seconds > MAX_WAIT:
             raise self.outage(line, seconds - MAX_WAIT)
 
+    async def one_is_done(self) -> None:
+        """Until a request through any proxy has ended. Raises Postponed as `wait` does."""
+        ended = asyncio.get_running_loop().create_future()
+        self._waiting.append(ended)
+        await leaving.wait_for(ended)
+
+    def done(self) -> None:
+        """A request through a proxy has ended."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def denied(self, proxy: Proxy) -> None:
+        """Its credentials are wrong: told once, for it does not get better by waiting."""
+        if proxy.url not in self._denied and len(self._denied) < MAX_DENIED:
+            self._denied.add(proxy.url)
+            self.tell(f"{proxy.where or proxy.name}: {DENIED}")
+
     def outage(self, line: str, seconds: float) -> ProxyError:
         """The error of a visit that found no proxy; after a long time without any it costs a retry."""
         worked = self.health.worked
@@ -140,28 +172,37 @@ class _Visit:
         self._failure: FetchError | None = None
         self._doubtful: list[str] = []
         """Those that may have failed because of the server."""
+        self._gateways: list[str] = []
+        """Those that said 502 or the like, and what they said."""
+        self._bad_gateway: Response | None = None
 
     async def run(self, call_next: CallNext) -> Response:
-        waits = 0
+        pool, waits = self._pool, 0
         while len(self._tried) < TRIES and waits <= MAX_WAITS:
             proxy = self._choose()
             if proxy is not None:
                 if await self._is_done(proxy, call_next):
                     break
+            elif pool.choice.is_one_on_trial(self._among(), self._host, self._tried):
+                await pool.one_is_done()
             elif self._tried:
                 break
             else:
                 waits += 1
-                await self._pool.wait(self._host, self._tag)
+                await pool.wait(self._host, self._tag)
         for url in self._banned:  # by all that were tried: it may be the page that nobody gets
-            self._pool.health.banned(url, self._host, confirmed=False)
+            pool.health.banned(url, self._host, confirmed=False)
+        if self._bad_gateway is not None:
+            self._weigh(self._bad_gateway)
         if self._answer is None:
             self._give_up()
         return msgspec.structs.replace(self._answer, request=self._request)
 
     def _choose(self) -> Proxy | None:
-        among = self._pool.roster.tagged(self._tag)
-        return self._pool.choice.of(among, self._host, self._request.session, self._tried)
+        return self._pool.choice.of(self._among(), self._host, self._request.session, self._tried)
+
+    def _among(self) -> Sequence[Proxy]:
+        return self._pool.roster.tagged(self._tag)
 
     async def _is_done(self, proxy: Proxy, call_next: CallNext) -> bool:
         """Try one proxy; False where another one should be tried. Raises what is the page's own failure."""
@@ -175,14 +216,18 @@ class _Visit:
             return self._note_failure(proxy, error)
         finally:
             record.in_flight -= 1
+            pool.done()
+        if may_be_the_proxys(response) and not proxy.is_socks and len(self._among()) > 1:
+            return self._note_bad_gateway(proxy, response)
         reason = pool.bans.reason(response)
         if reason is None:
             pool.succeeded(proxy, host, perf_counter() - started)
             for url in self._banned:
                 pool.health.banned(url, host, confirmed=True)
-            for url in self._doubtful:
-                pool.health.failed_for(url, host)
+            for url in (*self._doubtful, *self._gateways):
+                self._blame(url)
             self._banned.clear()
+            self._bad_gateway = None
             self._answer = response
             return True
         self._tried.append(proxy.url)
@@ -193,6 +238,31 @@ class _Visit:
             self._answer = response
         return self._request.session is not None
 
+    def _note_bad_gateway(self, proxy: Proxy, response: Response) -> bool:
+        """True where enough proxies have said so."""
+        self._tried.append(proxy.url)
+        self._gateways.append(proxy.url)
+        self._bad_gateway = response
+        return len(self._gateways) >= AGREED and any(map(self._pool.health.works, self._gateways))
+
+    def _weigh(self, response: Response) -> None:
+        """No proxy got the page, and one at least said 502 or the like: is that the site's answer?"""
+        health, gateways = self._pool.health, self._gateways
+        if len(gateways) >= AGREED or health.works(gateways[0]):
+            for url in gateways:
+                health.answered(url)
+            self._answer = response
+        elif self._answer is None:
+            health.failed(gateways[0])
+            self._failure = ProxyError(f"the proxy answered with status {response.status}")
+
+    def _blame(self, url: str) -> None:
+        """Another proxy got what this one did not."""
+        if self._pool.health.works(url):
+            self._pool.health.failed_for(url, self._host)
+        else:
+            self._pool.health.failed(url)
+
     def _note_failure(self, proxy: Proxy, error: FetchError) -> bool:
         """False: another proxy should be tried. Raises what is the page's own failure."""
         refused = isinstance(error, ProxyError) and error.refused
@@ -200,6 +270,8 @@ class _Visit:
         # What may be either one's fault is the page's if the proxy did something well a short while ago.
         if surely or (isinstance(error, _PERHAPS_THE_PROXYS) and not self._pool.health.works(proxy.url)):
             self._pool.health.failed(proxy.url)
+            if isinstance(error, ProxyError) and error.denied:
+                self._pool.denied(proxy)
         else:
             self._pool.health.disappointed(proxy.url, self._host)
             if not refused:
