@@ -35,7 +35,8 @@
     │   ├── ItemError           "item"         an item that no output can hold: it is dead, its page is done
     │   ├── SelectorError       "selector"
     │   ├── ContentError        "content"      parsed as a kind of document that it is not
-    │   └── TaskError           "bad_task"     a task line that is no request
+    │   ├── TaskError           "bad_task"     a task line that is no request
+    │   └── PromiseError        "internal"     a middleware or fetcher of the user's gave no sound Response
     ├── Retry                                  raised by a handler to visit the page again later
     ├── Drop                                   raised by a step to leave an item out; counted by its reason
     └── Postponed                              not to be visited now: the lease goes back, uncounted
@@ -267,6 +268,12 @@ class ContentError(PageError):
 
 class TaskError(PageError):
     cause = "bad_task"
+
+
+class PromiseError(PageError):
+    """A middleware or fetcher of the user's own gave something else than a Response."""
+
+    cause = "internal"
 
 
 class Retry(SilklineError):

@@ -31,6 +31,7 @@ from silkline.engine.worker import Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
 from silkline.fetch.cookies.sessions import Sessions
+from silkline.fetch.edge import checked_fetch, checked_middleware
 from silkline.fetch.middleware import compose
 from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
@@ -138,7 +139,7 @@ class Session:
             keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
             if keeper is not None:
                 await keeper.load()
-            around = [*self._plan.middleware]
+            around = list(map(checked_middleware, self._plan.middleware))
             around += around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
             if trail is not None:
                 around.insert(0, trail.around)
@@ -162,7 +163,7 @@ class Session:
         first = self._seat.index == 0
         parts = Parts(
             frontier=frontier,
-            fetch=compose(around, fetcher.fetch),
+            fetch=compose(around, fetcher.fetch if self._plan.fetcher is None else checked_fetch(fetcher)),
             router=self._plan.router,
             sinks=sinks,
             hook=self._tell,
