@@ -25,7 +25,9 @@ from silkline.seeds.mysql import FLAGS, NUMBERS, TEXTS
 from silkline.seeds.rows import EXTRA, REQUEST_COLUMNS
 from silkline.sinks.outputfile import TAIL
 from tests.documents import ROOT, section, snippet, text_of
+from tests.objects.running import S3Server
 from tests.servers import free_port
+from tests.sinks.contract.sql import PostgresqlTarget
 from tests.stored import waiting_in
 
 DISTRIBUTED = "docs/distributed.md"
@@ -139,6 +141,29 @@ def test_the_parts_are_joined_as_shown(tmp_path: Path) -> None:
     (part,) = tmp_path.glob("out.*.jsonl")
     assert (tmp_path / "all.jsonl").read_bytes() == part.read_bytes()
     assert f"last {TAIL} bytes" in section(DISTRIBUTED, "Outputs and export")
+
+
+def test_tables_and_buckets_are_exported_as_shown(tmp_path: Path) -> None:
+    target = PostgresqlTarget()
+    target.drop()
+    try:
+        with S3Server(tmp_path / "bucket") as server, serve_in_thread() as shop:
+            bucket = server.url("items.jsonl.gz")
+            crawl = f"silkline crawl {shop}/ --item .product --field name=h2 -o shop.db -o '{bucket}'"
+            shell(f"{crawl} -o '{target.url()}'", tmp_path)
+            code = snippet(DISTRIBUTED, "export-url")
+            for shown, real in (
+                ("postgresql://shop:secret@db.example/shop?table=products", target.url()),
+                ("s3://shop/items.jsonl.gz?region=eu-central-1", bucket),
+            ):
+                assert shown in code
+                code = code.replace(shown, real)
+            rows = re.findall(r": (\d+) rows of ", shell(code, tmp_path))
+    finally:
+        target.drop()
+    assert len(rows) == 3
+    assert len(set(rows)) == 1
+    assert rows[0] != "0"
 
 
 def test_two_workers_do_what_the_readme_says(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from tests import servers
 from tests.cli.conftest import Call
+from tests.objects.running import S3Server
+from tests.sinks.contract.sql import MysqlTarget, PostgresqlTarget
 from tests.site import Site
 
 
@@ -195,23 +197,67 @@ def test_a_job_with_its_items_in_a_database_only_is_one_line(
     assert done.returncode == 0, done.stderr
     done = inside("export", "--job", "shop", "-o", "all.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "silkline: job 'shop' has no items in files, which export reads; it has: redis+stream://"
-    )
+    assert done.stderr.startswith("silkline: job 'shop' has no items in files; it has: redis+stream://")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "all.jsonl").exists()
 
 
-def test_databases_and_buckets_are_no_files_and_their_passwords_not_repeated(
-    inside: Call, shop: Site
+@pytest.mark.parametrize("kind", [PostgresqlTarget, MysqlTarget])
+def test_a_table_of_a_database_is_exported_by_its_url_alone(
+    inside: Call, shop: Site, tmp_path: Path, kind: type[PostgresqlTarget | MysqlTarget]
 ) -> None:
+    target = kind()
+    target.drop()
+    try:
+        done = inside("crawl", f"{shop.url}/", "--item", ".product", "--field", "name=h2", "-o", target.url())
+        assert done.returncode == 0, done.stderr
+        shutil.rmtree(tmp_path / ".silkline")
+        done = inside("export", "--from", target.url(), "-o", "all.jsonl")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"all.jsonl: 2 rows of {target.kind}://" in done.stdout
+        rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+        assert rows == [{"url": f"{shop.url}/", "name": f"Thing 1{letter}"} for letter in "ab"]
+        told = json.loads(inside("export", "--from", target.url(), "-o", "all.csv", "--json").stdout)
+        assert (told["job"], told["rows"], told["parts"]) == (None, 2, 1)
+    finally:
+        target.drop()
+
+
+def test_an_sqlite_file_and_a_bucket_are_exported_by_their_urls(
+    inside: Call, shop: Site, tmp_path: Path
+) -> None:
+    with S3Server(tmp_path / "bucket") as server:
+        outputs = ["-o", "things.db", "-o", server.url("items.jsonl.gz")]
+        done = inside("crawl", f"{shop.url}/", "--item", ".product", "--field", "name=h2", *outputs)
+        assert done.returncode == 0, done.stderr
+        shutil.rmtree(tmp_path / ".silkline")
+        for url, read in (("sqlite:///things.db", "things.db"), (server.url("items.jsonl.gz"), "1 file")):
+            done = inside("export", "--from", url, "-o", "all.jsonl", "--replace")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert f"all.jsonl: 2 rows of {read}, " in done.stdout
+            rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+            assert [row["name"] for row in rows] == ["Thing 1a", "Thing 1b"]
+
+
+def test_what_export_cannot_read_or_write_is_one_line_without_a_password(inside: Call, shop: Site) -> None:
     assert inside("crawl", f"{shop.url}/", "--job", "shop", "-o", "a.csv").returncode == 0
-    url = "postgresql://u:s3cret@h/db"
-    for words, verb in ((["-o", url], "writes"), (["-o", "b.csv", "--from", url], "reads")):
-        done = inside("export", "--job", "shop", *words)
-        assert done.returncode == 2
-        assert f"'postgresql://h/db': export {verb} files, not databases and buckets" in done.stderr
+    url = "postgresql://u:s3cret@127.0.0.1:1/db"
+    done = inside("export", "--job", "shop", "-o", url)
+    assert "'postgresql://127.0.0.1:1/db': export writes files, not databases and buckets" in done.stderr
+    for words, line in (
+        (["--from", url], "postgresql://u:***@127.0.0.1:1/db: "),
+        (["--from", url.replace("//", "/")], "write two slashes behind postgresql"),
+        (["--from", "mongodb://u:s3cret@h/db"], "export does not read mongodb://; it reads postgresql://, "),
+        (["--from", url, "--from", "a.csv"], "--from with a URL stands alone"),
+        (["--from", url, "--partial"], "--from with a URL stands alone"),
+        (["--from", "s3://b/a.csv?table=s3cret"], "'table' is not valid"),
+        (["--from", "sqlite:///no.db"], "no.db: No such file"),
+    ):
+        done = inside("export", "-o", "b.csv", *words)
+        assert done.returncode in (2, 3)
+        assert line in done.stderr
         assert "s3cret" not in done.stderr
+        assert done.stderr.count("\n") == 1
     for words in (
         ["--config", url],
         ["-o", url.replace("//", "/")],

@@ -36,6 +36,12 @@ class S3Server:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
 
+    def __enter__(self) -> S3Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()

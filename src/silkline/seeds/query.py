@@ -58,7 +58,7 @@ class Query:
 
     def __init__(self, database: str, sql: str, *, batch: int = BATCH) -> None:
         """Raises ConfigError for another kind of database, and where its driver is not installed."""
-        self._fetch = _fetch_for(database)
+        self._fetch = fetch_for(database)
         self._database = database
         self._sql = sql
         self._batch = batch
@@ -94,7 +94,9 @@ class Query:
             raise ConfigError(f"the query gives no valid URL; {self._refusals.first_since(known)}")
 
 
-def _fetch_for(database: str) -> Fetch:
+def fetch_for(database: str) -> Fetch:
+    """What asks the database at this URL. Raises ConfigError for another kind of database, and where its
+    driver is not installed."""
     scheme = database.partition("://")[0].partition("+")[0].lower() if "://" in database else ""
     if scheme not in _HOMES:
         raise ConfigError(

@@ -17,6 +17,7 @@ from silkline.errors import ConfigError, SinkAwayError, SinkError
 
 DENIED = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 STATUS = re.compile(r"status code: (\d{3})")
+PIECE = 4 * 1024 * 1024
 PATIENCE = timedelta(seconds=20)
 """For how long a request is tried again."""
 
@@ -64,6 +65,12 @@ class Bucket:
                 return bytes(obstore.get(self._store, name).bytes())
             except (exceptions.NotFoundError, FileNotFoundError):
                 return None
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """An object's content, a few megabytes at a time. Raises SinkError where there is none."""
+        with self._told():
+            for piece in obstore.get(self._store, name).stream(min_chunk_size=PIECE):
+                yield bytes(piece)
 
     def delete(self, name: str) -> None:
         with self._told():

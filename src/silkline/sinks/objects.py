@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,17 @@ from silkline.sinks.faultpoint import reach
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.opened import answering
 from silkline.sinks.outputfile import starting
+from silkline.sinks.spool import spool_of
 
 SPOOL = Path(".silkline", "objects")
 PART_BYTES = 64 * 1024 * 1024
 PART_SECONDS = 900.0
 PAUSE = 30.0
 """Seconds between two tries to upload a part while the crawl goes on."""
+
+
+OF_WORKER = re.compile(r".+-\d+-[0-9a-f]{8}\.manifest\.json$")
+"""Names of manifests that end with a worker's id: host, process, and eight digits of any kind."""
 
 
 class ObjectsMark(msgspec.Struct, frozen=True):
@@ -155,6 +160,26 @@ class ObjectsSink:
         reach("after-upload")
         return _position(mark)
 
+    def manifests(self) -> list[Manifest]:
+        """Those in the bucket: of a job on one machine its own, else those of all workers, by their names.
+
+        Raises SinkError where the bucket cannot be read, or one is none.
+        """
+        names = [self._manifest]
+        if self._bucket.get(self._manifest) is None:
+            names = sorted(filter(OF_WORKER.match, self._bucket.names(f"{self._stem}-")))
+        contents = map(self._bucket.get, names)
+        try:
+            return [_manifest_at(content) for content in contents if content is not None]
+        except msgspec.MsgspecError as error:
+            raise SinkError(f"{self.shown}: its manifest cannot be read: {error}") from error
+
+    def download(self, name: str, path: str) -> None:
+        """Write what an object holds to a new file. Raises SinkError."""
+        with open(path, "xb") as file:
+            for piece in self._bucket.pieces(name):
+                file.write(piece)
+
     def close(self) -> None:
         if self._part is not None:
             self._part[1].close()
@@ -196,14 +221,15 @@ class ObjectsSink:
 
     def _remove(self, which: Callable[[int], bool]) -> None:
         for path in self._spool.glob("*"):
-            with suppress(ValueError):
-                if which(int(split_ending(path.name)[0].rpartition("-")[2])):
-                    path.unlink()
+            found = re.match(r"-(\d+)\.", path.name.removeprefix(self._stem))
+            if found is not None and which(int(found[1])):
+                path.unlink()
 
     def _is_due(self, mark: ObjectsMark) -> bool:
         if not mark.items or time.monotonic() < self._tried + PAUSE:
             return False
-        size = os.path.getsize(self._path(mark.number))
+        path = str(self._path(mark.number))
+        size = sum(os.path.getsize(file) for file in (path, spool_of(path)) if os.path.exists(file))
         return size >= self._part_bytes or time.time() >= mark.began + self._part_seconds
 
     def _rolled(self, mark: ObjectsMark) -> ObjectsMark:
@@ -217,6 +243,7 @@ class ObjectsSink:
     def _uploaded(self, mark: ObjectsMark) -> ObjectsMark:
         file, path, name = self._file(mark.number), self._path(mark.number), self._name(mark.number)
         file.finish(mark.mark)
+        file.close()  # of a database, what is still in its log goes into the file by that
         self._bucket.put(name, path)
         reach("after-part")
         listed = _manifest_at(self._bucket.get(self._manifest) or _encode(Manifest()))

@@ -10,7 +10,7 @@ from pathlib import PurePath
 import msgspec
 
 from silkline.errors import ConfigError, SilklineError
-from silkline.files import is_address, is_slip, shown_output, split_ending
+from silkline.files import is_slip, shown_output, split_ending
 from silkline.protocols import Positions
 from silkline.sinks.choose import KINDS, has_spool
 from silkline.sinks.committed import Committed, committed
@@ -57,8 +57,11 @@ def chosen(sources: Sequence[Source], wanted: Sequence[str]) -> list[Source]:
     Raises ConfigError where one is not there, and where a worker wrote its items to several of them.
     """
     for name in wanted:
-        if is_address(name) or is_slip(name):
-            raise ConfigError(f"--from {shown_output(name)!r}: export reads files, not databases and buckets")
+        if is_slip(name):
+            scheme = name.partition(":")[0]
+            raise ConfigError(
+                f"--from {shown_output(name)!r}: write two slashes behind {scheme}: {scheme}://"
+            )
         if not any(_is(source, name) for source in sources):
             known = f"there are: {_names(sources)}" if sources else "it has written none yet"
             raise ConfigError(f"the job has no output {name!r}; {known}")

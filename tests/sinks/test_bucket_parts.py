@@ -1,0 +1,113 @@
+"""What is in a bucket becomes one file again: the parts that the manifests name, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from silkline.errors import ConfigError, SinkError
+from silkline.outcome import Item
+from silkline.sinks.bucket_parts import bucket_parts
+from silkline.sinks.choose import objects_sink
+from silkline.sinks.export import Target, export
+from silkline.sinks.objects import ObjectsSink
+from tests.objects.running import S3Server
+from tests.sinks.conftest import read_rows
+from tests.sinks.test_committed import ENDINGS
+
+WORKERS = ("box-1-12-0a1b2c3d", "box-2-7-00000000")
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    monkeypatch.chdir(tmp_path)
+    server = S3Server(tmp_path / "bucket").start()
+    yield server
+    server.kill()
+
+
+def filled(output: str, numbers: range, worker: str = "") -> ObjectsSink:
+    """A finished output with so many rows, in parts of 100."""
+    sink = objects_sink(output, worker)
+    sink.open(None)
+    position: str | None = sink.write((), None)
+    for start in range(numbers.start, numbers.stop, 100):
+        rows = [
+            {"n": n, "text": f'={n}"\n', "tags": [n]} for n in range(start, min(start + 100, numbers.stop))
+        ]
+        items = [Item(row["n"], 0, {sink.name: sink.encode(row)}) for row in rows]
+        position = sink.write(items, position)
+    sink.finish(position)
+    sink.close()
+    return sink
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_parts_of_any_format_become_one_file(bucket: S3Server, tmp_path: Path, ending: str) -> None:
+    url = bucket.url(f"a/items{ending}", part_bytes="1K")
+    filled(url, range(450))
+    (bucket.folder / "a%2Fitems-000099.jsonl").write_text('{"n":-1}\n')
+    parts = bucket_parts(url)
+    assert len(parts) >= 2
+    assert parts[0].path == f"s3://shop/a/items-000001{ending}"
+    assert export(parts, Target("all.jsonl")).rows == 450
+    rows = read_rows(tmp_path / "all.jsonl")
+    assert [int(row["n"]) for row in rows] == list(range(450))
+    assert rows[7]["text"] == '=7"\n'
+    assert rows[7]["tags"] == ([7] if ending not in (".csv", ".tsv", ".db") else "[7]")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".db"])
+def test_what_a_killed_run_left_of_a_part_is_not_taken_for_another_jobs(
+    bucket: S3Server, ending: str
+) -> None:
+    url = bucket.url(f"items{ending}")
+    killed = objects_sink(url)
+    killed.open(None)
+    position = killed.write((), None)
+    killed.write([Item(1, 0, {killed.name: killed.encode({"n": 1})})], position)  # and no commit
+    killed.close()
+    sink = objects_sink(url)
+    sink.open(position)
+    sink.finish(sink.write([Item(2, 0, {sink.name: sink.encode({"n": 2})})], position))
+    sink.close()
+    export(bucket_parts(url), Target("all.jsonl"))
+    assert read_rows(Path("all.jsonl")) == [{"n": 2}]
+
+
+def test_csv_for_spreadsheets_is_read_as_it_was_meant(bucket: S3Server, tmp_path: Path) -> None:
+    sink = objects_sink(bucket.url("items.csv"), excel=True)
+    sink.open(None)
+    sink.finish(sink.write([Item(1, 0, {sink.name: sink.encode({"=a": "=1+1"})})], None))
+    sink.close()
+    export(bucket_parts(bucket.url("items.csv")), Target("all.jsonl"))
+    assert read_rows(tmp_path / "all.jsonl") == [{"=a": "=1+1"}]
+
+
+def test_the_manifests_of_all_workers_count_and_those_of_other_outputs_do_not(bucket: S3Server) -> None:
+    url = bucket.url("items.jsonl")
+    for place, worker in enumerate(WORKERS):
+        filled(url, range(place * 10, place * 10 + 10), worker)
+    filled(bucket.url("items-old.jsonl"), range(5))
+    export(bucket_parts(url), Target("all.jsonl"))
+    assert [row["n"] for row in read_rows(Path("all.jsonl"))] == list(range(20))
+
+
+def test_a_part_that_was_changed_and_a_manifest_that_is_missing_are_one_line(bucket: S3Server) -> None:
+    url = bucket.url("items.jsonl")
+    with pytest.raises(ConfigError, match=r"s3://shop/items\.jsonl: there is no manifest of it"):
+        bucket_parts(url)
+    filled(url, range(10))
+    path = bucket.folder / "items-000001.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SinkError, match=r"s3://shop/items-000001\.jsonl has .* in its manifest"):
+        export(bucket_parts(url), Target("all.jsonl"))
+    assert not Path("all.jsonl").exists()
+    path.unlink()
+    with pytest.raises(SinkError, match="is not there"):
+        export(bucket_parts(url), Target("all.jsonl"))
+    (bucket.folder / "items.manifest.json").write_text("{")
+    with pytest.raises(SinkError, match="its manifest cannot be read"):
+        bucket_parts(url)
