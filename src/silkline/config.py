@@ -79,7 +79,8 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_pages_per_host: requests of one host that are taken at most, over all workers, counted from when it is
         set; what is beyond is not seen. None for no limit.
     politeness_by: what counts as one host in all of these: a host with its port, all hosts of a registrable
-        domain, or all at one address (see `frontier/groups.py`); a job keeps what it was created with.
+        domain, or all at one address (see `frontier/groups.py`); a job keeps what it was created with, and
+        something else is refused. None: whatever that was, a host where the job is new.
 
     partitions, dedup and keep_done_urls can only differ from their defaults on a frontier that is a server (redis://).
     """
@@ -99,7 +100,7 @@ class FrontierOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_done_urls: bool = False
     ignore_params: tuple[str, ...] = ("default",)
     max_pages_per_host: int | None = None
-    politeness_by: PolitenessBy = "host"
+    politeness_by: PolitenessBy | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,7 +185,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Workers = 64
     per_host: Workers = 8
     delay: Seconds = 0.0
-    politeness_by: Politeness = "host"
+    politeness_by: Politeness | None = None
     fetcher: Engine = "http"
     http_version: HttpVersion = "auto"
     timeout: SomeSeconds = 60.0

@@ -14,6 +14,7 @@ from silkline.config import Settings
 from silkline.resolve import FIELDS, convert
 from silkline.version import __version__
 from tests.cli.conftest import Call, Run
+from tests.site import Site
 
 URL = "http://127.0.0.1:9/"
 
@@ -167,3 +168,28 @@ def test_the_default_in_the_help_is_the_one_that_is_used(name: str) -> None:
 
 def test_every_option_of_the_settings_is_a_setting() -> None:
     assert set(SETTINGS) <= set(FIELDS)
+
+
+def test_what_a_job_counts_as_one_host_is_kept_shown_and_not_changed(inside: Call, shop: Site) -> None:
+    def crawl(*words: str) -> tuple[int, str]:
+        ran = inside("crawl", f"{shop.url}/gone", "--job", "one", *words)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def in_force(*words: str) -> list[str]:
+        table = crawl("--show-config", *words)[1]
+        return next(
+            line.split(maxsplit=1)[1] for line in table.splitlines() if line.startswith("politeness_by")
+        ).split()
+
+    assert in_force() == ["host", "default"]
+    assert crawl("--politeness-by", "domain", "--quiet")[0] == 0
+    assert in_force() == ["domain", "kept", "with", "the", "job"]
+    for words in (
+        ["--politeness-by", "host"],
+        ["--politeness-by", "ip"],
+        ["--politeness-by", "host", "--show-config"],
+    ):
+        code, told = crawl(*words)
+        assert code == 2
+        assert f"the job 'one' was created with politeness_by = domain, not {words[1]}" in told
+    assert in_force("--politeness-by", "host", "--fresh") == ["host", "--politeness-by"]

@@ -140,6 +140,19 @@ async def test_a_job_keeps_what_it_is_polite_by(opened: Opened) -> None:
     async with opened() as again:
         assert again.politeness_by == "domain"
         assert [lease.host for lease in (await again.lease(9)).leases] == ["shop.co.uk"]
-    with pytest.raises(JobError, match="created with politeness_by"):
-        async with opened(politeness_by="ip"):
+    for other in ("ip", "host"):
+        with pytest.raises(JobError, match=rf"created with politeness_by ?= ?domain, not {other}"):
+            async with opened(politeness_by=other):
+                pass
+
+
+async def test_a_job_that_names_nothing_is_polite_by_hosts_and_is_held_to_that(opened: Opened) -> None:
+    async with opened() as frontier:
+        assert frontier.politeness_by == "host"
+        if type(frontier).__name__ == "MemoryFrontier":
+            return
+    async with opened(politeness_by="host") as again:
+        assert again.politeness_by == "host"
+    with pytest.raises(JobError, match=r"created with politeness_by ?= ?host, not domain"):
+        async with opened(politeness_by="domain"):
             pass

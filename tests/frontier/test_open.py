@@ -182,7 +182,7 @@ class TestLookingIntoAStore:
         assert outputs_in(url) == frozenset()
         await frontier.commit([], lambda outcomes, positions: {"/a.csv": "1", "/b.jsonl": ""})
         assert outputs_in(url) == {"/a.csv", "/b.jsonl"}
-        assert options_in(url) == FrontierOptions(job="mine", per_host=3, delay=1.5)
+        assert options_in(url) == FrontierOptions(job="mine", per_host=3, delay=1.5, politeness_by="host")
         await frontier.close()
         before = (tmp_path / "job.db").read_bytes()
         assert outputs_in(url) == {"/a.csv", "/b.jsonl"}

@@ -149,6 +149,7 @@ def crawl_declared(
         sitemap_seeds,
     )
     from silkline.cli.show import conduct, settings_table, warn
+    from silkline.cli.store import in_force
 
     resolved = resolve(given, os.environ, config=config)
     if declaration.follow_all:
@@ -173,7 +174,7 @@ def crawl_declared(
                 "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
             )
         if show_config:
-            echo(settings_table(resolved))
+            echo(settings_table(in_force(resolved)))
             return 0
         if not seeds:
             raise ConfigError(

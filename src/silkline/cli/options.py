@@ -66,7 +66,9 @@ SETTINGS: dict[str, Any] = {
     "concurrency": _text(SPEED, "N", "Pages at once in a process.", "64"),
     "per_host": _text(SPEED, "N", "Requests to a host at once.", "8"),
     "delay": _text(SPEED, "TIME", "Time between two requests to one host: 2, 500ms, 1m.", "0"),
-    "politeness_by": _text(SPEED, "WHAT", "What the two count for: host, domain or ip.", "host"),
+    "politeness_by": _text(
+        SPEED, "WHAT", "What the two count for: host (where nothing is said), domain or ip."
+    ),
     "max_memory": _text(
         SPEED, "SIZE", "Fewer pages at once when so much memory is taken; none: by the container.", "none"
     ),

@@ -83,7 +83,7 @@ def run(
     """
     from silkline.cli.load import crawler_named
     from silkline.cli.show import conduct, settings_table, warn
-    from silkline.cli.store import begun, with_job_of_frontier
+    from silkline.cli.store import begun, in_force, with_job_of_frontier
 
     path, crawler = crawler_named(spider, name)
     resolved = resolve(given, os.environ, config=config, spider=changed(crawler.settings), spider_name=path)
@@ -107,7 +107,7 @@ def run(
             "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
         )
     if show_config:
-        echo(settings_table(resolved))
+        echo(settings_table(in_force(resolved)))
         return 0
     seeds: list[Seed] = [*(urls or ()), *([Path(urls_file)] if urls_file else [])]
     if archive is not None and not seeds:

@@ -96,6 +96,29 @@ def with_job_of_frontier(resolved: Resolved) -> Resolved:
     return resolved if kept is None else resolved.having("job", kept.job, "kept in the frontier")
 
 
+def in_force(resolved: Resolved) -> Resolved:
+    """The settings with what the job was begun with and keeps, where they leave that open.
+
+    Raises JobError where they do not, and say something else.
+    """
+    from silkline.frontier.open import options_in
+    from silkline.frontier.rules import other_grouping
+
+    settings, name = resolved.settings, "politeness_by"
+    try:
+        kept = None if settings.fresh else options_in(settings.frontier_url, settings.job)
+    except FrontierError:
+        kept = None  # away or damaged: what the crawl itself says of that is clearer
+    begun_by = None if kept is None or kept.job != settings.job else kept.politeness_by
+    if settings.politeness_by is not None:
+        if begun_by not in (None, settings.politeness_by):
+            raise JobError(other_grouping(settings.job, str(begun_by), settings.politeness_by))
+        return resolved
+    if begun_by is None:
+        return resolved.having(name, "host", resolved.origins[name])
+    return resolved.having(name, begun_by, "kept with the job")
+
+
 def with_frontier(store: Store, work: Callable[[Frontier], Awaitable[T]]) -> T:
     """Open the job's frontier, do one thing with it, close it."""
     import asyncio

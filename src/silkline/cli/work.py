@@ -55,7 +55,7 @@ def work(
     """
     from silkline.cli.declared import Declaration, following_all
     from silkline.cli.show import conduct, settings_table, warn
-    from silkline.cli.store import with_job_of_frontier
+    from silkline.cli.store import in_force, with_job_of_frontier
 
     declaration = Declaration(
         fields=tuple(field or ()),
@@ -80,7 +80,7 @@ def work(
             "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
         )
     if show_config:
-        echo(settings_table(resolved))
+        echo(settings_table(in_force(resolved)))
         return 0
     _refuse_without_work(resolved.settings)
     return conduct(crawler, (), resolved.settings, preview=preview)

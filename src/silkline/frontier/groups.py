@@ -30,12 +30,12 @@ kept now. "" proposes nothing: such a host is only in the answer if it has a key
 class Groups:
     """The keys by which one worker enqueues.
 
-    decided: the store. resolve: finds out addresses; without it, hosts that the store does not know keep
-    their own name, and nothing is decided.
+    by: None stands for "host". decided: the store. resolve: finds out addresses; without it, hosts that the
+    store does not know keep their own name, and nothing is decided.
     """
 
-    def __init__(self, by: PolitenessBy, decided: Decided, resolve: Resolve | None) -> None:
-        self.by = by
+    def __init__(self, by: PolitenessBy | None, decided: Decided, resolve: Resolve | None) -> None:
+        self.by: PolitenessBy = by or "host"
         self._decided = decided
         self._resolve = resolve
         self._known: dict[str, str] = {}

@@ -91,7 +91,7 @@ class MemoryFrontier:
 
     @property
     def politeness_by(self) -> PolitenessBy:
-        return self._options.politeness_by
+        return self._groups.by
 
     async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
         return list(map(await self._groups.keys(urls), urls))

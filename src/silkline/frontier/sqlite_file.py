@@ -233,7 +233,7 @@ def _create_or_migrate(database: Database, options: FrontierOptions) -> None:
             options.ceiling,
         )
         database.run("INSERT INTO begun_with VALUES ('ignore_params', ?)", key_rules(options))
-        database.run("INSERT INTO begun_with VALUES ('politeness_by', ?)", options.politeness_by)
+        database.run("INSERT INTO begun_with VALUES ('politeness_by', ?)", options.politeness_by or "host")
         database.run(f"PRAGMA application_id = {APPLICATION_ID}")
     else:
         _refuse_other_job(database, options.job)
@@ -253,14 +253,15 @@ def kept_keys(database: Database) -> KeyRules:
 
 
 def kept_grouping(database: Database) -> PolitenessBy:
+    """A job of version 4 or 5 tells hosts apart by themselves."""
     row = database.row("SELECT value FROM begun_with WHERE name = 'politeness_by'")
     return "host" if row is None else row[0]
 
 
 def _refuse_other_grouping(database: Database, options: FrontierOptions) -> None:
-    kept = kept_grouping(database)
-    if options.politeness_by not in (kept, FrontierOptions().politeness_by):
-        raise JobError(other_grouping(options.job, kept, options.politeness_by))
+    kept, asked = kept_grouping(database), options.politeness_by
+    if asked is not None and asked != kept:
+        raise JobError(other_grouping(options.job, kept, asked))
 
 
 def _refuse_other_keys(database: Database, options: FrontierOptions) -> None:

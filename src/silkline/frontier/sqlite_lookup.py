@@ -46,14 +46,19 @@ def options_in(path: Path) -> FrontierOptions | None:
     Raises JobError for a file that is no frontier, FrontierError for a damaged one.
     """
     row = _looked_up(path, _limits)
-    return None if row is None else FrontierOptions(job=row[0], per_host=row[1], delay=row[2], ceiling=row[3])
+    if row is None:
+        return None
+    return FrontierOptions(
+        job=row[0], per_host=row[1], delay=row[2], ceiling=row[3], politeness_by=row[4] or "host"
+    )
 
 
 def _limits(database: Database) -> Any:
-    """A file that no worker has opened since it was made by an older version has no ceiling yet."""
+    """A file that no worker has opened since it was made by an older version has not all of it yet."""
     (version,) = database.row("PRAGMA user_version")
-    column = "ceiling" if version >= 6 else "10000"
-    return database.row(f"SELECT job, per_host, delay, {column} FROM meta")
+    ceiling = "ceiling" if version >= 6 else "10000"
+    by = "SELECT value FROM begun_with WHERE name = 'politeness_by'" if version >= 4 else "NULL"
+    return database.row(f"SELECT job, per_host, delay, {ceiling}, ({by}) FROM meta")
 
 
 def remove(path: Path, job: str | None = None) -> None:
