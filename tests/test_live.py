@@ -26,7 +26,7 @@ def test_what_is_set_is_kept_as_any_program_reads_it() -> None:
         ("concurrency", "'concurrency' sets nothing: write concurrency=VALUE"),
         ("concurrency=0", "concurrency must be a whole number from 1 to 10000, not '0'"),
         ("delay=soon", "delay must be seconds, 0 or more, .* not 'soon'"),
-        ("paused=perhaps", "paused must be true or false, not 'perhaps'"),
+        ("paused=perhaps", "paused must be on or off, not 'perhaps'"),
         ("fresh=true", "no live setting 'fresh'; there are concurrency, per_host, delay"),
         ("delay=" + "9" * 500, "delay must be shorter, not 500 characters long"),
     ],

@@ -246,3 +246,22 @@ def test_headers_may_be_keys_and_are_not_shown() -> None:
     with pytest.raises(ConfigError) as caught:
         settings_from({"headers": ["X-Api-Key: TOPSECRET", "bad TOPSECRET"]}, "here")
     assert "TOPSECRET" not in str(caught.value)
+
+
+def test_a_delay_of_hours_is_said_in_words() -> None:
+    def warnings(delay: str) -> tuple[str, ...]:
+        return resolve({"delay": delay}, {}).warnings
+
+    assert warnings("100d") == ("--delay: one page of each host every 100 d (delay = 8.64e+06 s)",)
+    assert warnings("90m") == ("--delay: one page of each host every 1.5 h (delay = 5400 s)",)
+    assert warnings("59m") == ()
+
+
+def test_of_several_values_the_bad_one_is_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        resolve({"priority": ["a/*=1", "b"]}, {})
+    assert str(raised.value) == (
+        "--priority: priority must be a pattern of paths and its priority, such as 'product/*=10', not 'b'"
+    )
+    with pytest.raises(ConfigError, match="--robots: robots must be on or off, not 'maybe'"):
+        resolve({"robots": "maybe"}, {})

@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +66,12 @@ KINDS = {name: _kind_of(field.type) for name, field in FIELDS.items()}
 _SINGULAR = {"outputs": "output", "allow_hosts": "allow_host", "paths": "path", "headers": "header"}
 _SYNONYMS = {"yes": "true", "on": "true", "no": "false", "off": "false", "warn": "warning"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LARGEST_FIRST = (("d", 86_400.0), ("h", 3_600.0), ("m", 60.0))
+LONG_DELAY = 3_600.0
+"""Seconds between two pages of a host from which on somebody may have mistaken the unit."""
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _USER_PASSWORD = re.compile(r"(://[^:@]*):.*@", re.S)
-_OF_AUTHORITY = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
+_OF_AUTHORITY = re.compile(r"(://[^/?#:@\s]*):[^/?#\s]*@")
 _SECRET_NAME = r"[^=&;#]*(?:password|passwd|pwd|token|secret|credential|signature|key)|auth|sig|sid"
 _SECRET_PARAMETER = re.compile(rf"([?&;](?:{_SECRET_NAME})=)[^&;#]*", re.I)
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
@@ -115,11 +118,9 @@ def resolve(
     bare, ignored = _from_bare_names(environ, set(names) - set(strong))
     found |= bare | strong
     values = {name: convert(name, value, origin) for name, (value, origin) in found.items() if name in names}
-    return Resolved(
-        settings=Settings(**values),
-        origins={name: found[name][1] if name in values else DEFAULT for name in FIELDS},
-        warnings=(*_misspelt(environ), *ignored),
-    )
+    settings = Settings(**values)
+    origins = {name: found[name][1] if name in values else DEFAULT for name in FIELDS}
+    return Resolved(settings, origins, (*_misspelt(environ), *ignored, *_doubtful(settings, origins)))
 
 
 def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
@@ -142,8 +143,15 @@ def _convert(field: msgspec.structs.FieldInfo, kind: Kind, value: Any, where: st
     try:
         return msgspec.convert(_plain(kind, value), field.type, strict=False)
     except msgspec.ValidationError as error:
-        written = "***" if kind.secret else redacted(str(value))[:200]
+        written = "***" if kind.secret else redacted(str(_blamed(value, str(error))))[:200]
         raise ConfigError(f"{where}: {field.name} must be {kind.allowed}, not {written!r}") from error
+
+
+def _blamed(value: Any, error: str) -> Any:
+    """Of several values the one that an error of msgspec is about."""
+    at = re.search(r"`\$\[(\d+)\]", error)
+    several = isinstance(value, (list, tuple))
+    return value[int(at[1])] if several and at and int(at[1]) < len(value) else value
 
 
 def option_of(name: str) -> str:
@@ -196,6 +204,11 @@ def redacted(text: str) -> str:
 def without_password(url: str) -> str:
     """A valid URL with its user's password replaced by `***`."""
     return _OF_AUTHORITY.sub(r"\1:***@", url, 1) if "@" in url else url
+
+
+def without_passwords(text: str) -> str:
+    """The same for text that holds valid URLs, such as the line of an error."""
+    return _OF_AUTHORITY.sub(r"\1:***@", text) if "@" in text else text
 
 
 def seconds_in(text: str) -> float | None:
@@ -278,6 +291,19 @@ def _misspelt(environ: Mapping[str, str]) -> tuple[str, ...]:
         for key in unknown
         if (close := difflib.get_close_matches(key, names, n=1, cutoff=0.85))
     )
+
+
+def _doubtful(settings: Settings, origins: Mapping[str, str]) -> Iterator[str]:
+    """What can be meant, but most often is a slip."""
+    if settings.delay >= LONG_DELAY:
+        every = in_words(settings.delay)
+        yield f"{origins['delay']}: one page of each host every {every} (delay = {settings.delay:g} s)"
+
+
+def in_words(seconds: float) -> str:
+    """A length of time in the largest unit that it fills: 5400 -> 1.5 h"""
+    unit, size = next((pair for pair in _LARGEST_FIRST if seconds >= pair[1]), ("s", 1.0))
+    return f"{seconds / size:.3g} {unit}"
 
 
 def _plain(kind: Kind, value: Any) -> Any:

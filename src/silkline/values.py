@@ -15,7 +15,7 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"],
     Meta(description="debug, info, warning or error", extra={"form": "word"}),
 ]
-Flag = Annotated[bool, Meta(description="true or false", extra={"form": "word"})]
+Flag = Annotated[bool, Meta(description="on or off", extra={"form": "word"})]
 Engine = Annotated[Literal["http", "curl"], Meta(description="http or curl", extra={"form": "word"})]
 HttpVersion = Annotated[
     Literal["auto", "1.1", "2", "3"], Meta(description="auto, 1.1, 2 or 3", extra={"form": "word"})
@@ -114,7 +114,7 @@ Extensions = Annotated[
 Priority = Annotated[str, Meta(pattern=r"^\S.*=\s*[+-]?\d{1,4}$")]
 Priorities = Annotated[
     tuple[Priority, ...],
-    Meta(description="patterns of paths with a priority, such as 'product/*=10'", extra={"form": "list"}),
+    Meta(description="a pattern of paths and its priority, such as 'product/*=10'", extra={"form": "list"}),
 ]
 ContentType = Annotated[str, Meta(pattern=r"^[^\s/;,*]+/([^\s/;,*]+|\*)$")]
 ContentTypes = Annotated[

@@ -129,6 +129,7 @@ def test_json_is_one_line_a_run(inside: Call, tmp_path: Path) -> None:
         ("", "nothing to add: give a file"),
         ("nowhere.txt", "nowhere.txt: no such file; a URL begins with https://"),
         ("ftp://a.example/", "is not an http or https URL"),
+        ("--sitemap http://127.0.0.1:25/s.xml", "cannot be read: 'http://127.0.0.1:25/s.xml' has port 25"),
         ("--sql sqlite:///products.db", "give both"),
         ("--query SELECT", "give both"),
         ("--sql sqlite:///gone.db --query SELECT", "gone.db: no such file"),

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from silkline.observe.progress import Progress, line, render, sparkline
-from silkline.observe.snapshot import Snapshot
+from silkline.observe.snapshot import Snapshot, merge
 from silkline.observe.tally import Tally
 from silkline.observe.trend import Trend
 from silkline.outcome import Stats
@@ -202,3 +202,10 @@ def test_a_host_that_wants_to_be_left_alone_is_shown_as_long_as_it_does() -> Non
     assert "http://b:80 left alone for 1:05 and 1 more" in line(each, Trend())
     assert "waits for http://b:80 left alone for 1:05" in shown([each], 80).replace("   ", " ")
     assert "left alone" not in line(snapshot(10.0), Trend())
+
+
+def test_a_page_budget_that_is_spent_is_said_and_not_that_seeds_are_read() -> None:
+    for phase, said in (("spent", "the page budget is spent"), ("finished", "finished")):
+        each = snapshot(0.1, phase=phase, seeding=True)
+        assert line(each, Trend()).startswith(f"shop 0:00 {said}: 0 pages")
+    assert merge([snapshot(1.0, phase="spent"), snapshot(1.0, phase="finished")]).phase == "spent"

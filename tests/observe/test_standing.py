@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from silkline.observe.standing import Pace, Standing, as_json, line, lines
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, WorkerState
 
@@ -28,6 +30,16 @@ class TestPace:
         for second in range(11, 60):
             last = pace.standing(overview(stats=Stats(waiting=50, done=100)), second)
         assert (last.rate, last.eta) == (0.0, None)
+
+    def test_a_host_with_a_delay_is_not_through_sooner_than_that_allows(self) -> None:
+        slow = HostState("https://a:443", waiting=100, delay=30.0)
+        usual = HostState("https://b:443", waiting=400, pace=(1, 2.0))
+        stats = Stats(waiting=500, done=0)
+        for delay, eta in ((0.0, 3_000.0), (10.0, 4_000.0)):
+            pace = Pace("shop", delay)
+            pace.standing(overview(stats=stats, hosts=(slow, usual)), 0.0)
+            later = msgspec.structs.replace(stats, done=10)
+            assert pace.standing(overview(stats=later, hosts=(slow, usual)), 1.0).eta == eta
 
     def test_a_job_is_complete_when_nothing_is_open_and_nobody_is_at_it(self) -> None:
         worker = (WorkerState("a", 1.0, BEAT),)

@@ -138,3 +138,25 @@ def test_a_resumed_job_counts_what_earlier_runs_did() -> None:
     ahead = trend.ahead(last)
     assert ahead is not None
     assert (ahead.settled, ahead.known, ahead.seconds) == (1_000, 1_000, 0.0)
+
+
+def test_with_a_delay_the_time_left_is_told_from_several_of_them() -> None:
+    """One host, a page every 20 s, 30 to go."""
+    trend = Trend(delay=20.0)
+    for second in range(0, 161):
+        last = snapshot(second, 1 + second // 20, waiting=30)
+        trend.add(last)
+        ahead = trend.ahead(last)
+        assert ahead is not None
+        assert (ahead.seconds is None) == (second < 40)
+    assert ahead.seconds == pytest.approx(600, rel=0.01)
+    assert len(trend._samples) < 210
+
+
+def test_a_delay_of_days_leaves_the_time_left_unknown() -> None:
+    trend = Trend(delay=8_640_000.0)
+    last = steady(trend, 60, 1, waiting=30)
+    ahead = trend.ahead(last)
+    assert ahead is not None
+    assert ahead.seconds is None
+    assert len(trend._samples) < 5

@@ -72,7 +72,9 @@ def test_allowed_hosts_widen_the_scope(allowed: str, url: str, held: bool, kind:
     assert (url in links) is held
 
 
-@pytest.mark.parametrize("host", ["", "https://cdn.example", "cdn.example/x", "a b", "*.", "a@b", "a:99999"])
+@pytest.mark.parametrize(
+    "host", ["", "https://cdn.example", "cdn.example/x", "a b", "*.", "*", "*.*", "a.*.b", "a@b", "a:99999"]
+)
 def test_an_allowed_host_that_is_none_is_refused(host: str) -> None:
     with pytest.raises(ConfigError, match=r"--allow-host: .* is no host; write "):
         Scope(ScopeRules(allow_hosts=(host,)))
@@ -135,6 +137,13 @@ def test_pages_and_documents_are_no_media() -> None:
         "doc",
         "com",
     }
+
+
+@pytest.mark.parametrize("option", ["allow", "deny"])
+@pytest.mark.parametrize("pattern", ["", " "])
+def test_a_pattern_that_says_nothing_is_refused(option: str, pattern: str) -> None:
+    with pytest.raises(ConfigError, match=f"--{option}: an empty pattern matches every URL"):
+        Scope(ScopeRules(**{option: ("/p/", pattern)}))
 
 
 def test_a_pattern_that_would_take_for_ever_refuses_and_says_so() -> None:

@@ -29,6 +29,7 @@ from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
 from silkline.observe import figures
 from silkline.outcome import REFUSALS, DeadLetter
+from silkline.resolve import without_password, without_passwords
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -80,7 +81,7 @@ def list_letters(
 
     letters, causes = with_frontier(one_store(job, frontier, config), read)
     for letter in letters:
-        echo(msgspec.json.encode(letter) if as_json else _line(letter))
+        echo(msgspec.json.encode(_shown(letter)) if as_json else _line(_shown(letter)))
     if not as_json and any("\n" in letter.error.strip() for letter in letters):
         echo("with --json the errors have their tracebacks", err=True)
     total = sum(number for name, number in causes.items() if cause or name not in REFUSALS)
@@ -161,7 +162,8 @@ def export(
     config: Config = None,
 ) -> int:
     """Write dead letters as JSON tasks, a line each, the newest first: with their cause, error, deliveries,
-    worker and time (Unix seconds). They stay where they are."""
+    worker and time (Unix seconds). They stay where they are. Passwords in URLs are written, too, as a task
+    needs them to be visited again."""
 
     async def read(opened: protocols.Frontier) -> list[DeadLetter]:
         most = sum((await opened.dead_causes()).values()) if limit is None else limit
@@ -179,6 +181,12 @@ def _task(letter: DeadLetter) -> dict[str, Any]:
     """As `JOB:task:dead` has it on a server: the task, and what became of it."""
     told = {name: getattr(letter, name) for name in ("cause", "error", "deliveries", "worker", "at")}
     return {**msgspec.to_builtins(letter.request), **told}
+
+
+def _shown(letter: DeadLetter) -> DeadLetter:
+    """Without the passwords in its URLs."""
+    request = msgspec.structs.replace(letter.request, url=without_password(letter.request.url))
+    return msgspec.structs.replace(letter, request=request, error=without_passwords(letter.error))
 
 
 def _line(letter: DeadLetter) -> str:

@@ -27,6 +27,7 @@ from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
 from silkline.observe import figures
 from silkline.outcome import DeadItem
+from silkline.resolve import without_password, without_passwords
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -71,7 +72,7 @@ def list_items(
 
     items, total = with_frontier(one_store(job, frontier, config), read)
     for item in items:
-        echo(msgspec.json.encode(_told(item)) if as_json else _line(item))
+        echo(msgspec.json.encode(_told(_shown(item))) if as_json else _line(_shown(item)))
     if not items:
         echo("no dead items", err=True)
     elif total > len(items) and not as_json:
@@ -176,6 +177,11 @@ def _told(item: DeadItem) -> dict[str, Any]:
     except msgspec.DecodeError:
         record = item.record
     return {**told, "output": item.sink, "item": record}
+
+
+def _shown(item: DeadItem) -> DeadItem:
+    """Without the passwords in the URL of its page."""
+    return msgspec.structs.replace(item, url=without_password(item.url), error=without_passwords(item.error))
 
 
 def _line(item: DeadItem) -> str:

@@ -15,6 +15,7 @@ from silkline.observe import figures
 from silkline.observe.standing import host_fields, host_line
 from silkline.outcome import HostState, Whereabouts
 from silkline.protocols import Frontier
+from silkline.resolve import without_password, without_passwords
 from silkline.url import check
 
 EXAMPLES = """\
@@ -41,9 +42,10 @@ def explain(
     except BadUrlError as error:
         raise ConfigError(str(error)) from error
     found, host = _found(one_store(job, frontier, config), url)
+    found = msgspec.structs.replace(found, detail=without_passwords(found.detail))
     reason = "" if host is None else reasons([host]).get(host.key, "")
     if as_json:
-        fields = {"url": url, "place": found.place, "detail": found.detail}
+        fields = {"url": without_password(url), "place": found.place, "detail": found.detail}
         echo(msgspec.json.encode(fields | {"host": None if host is None else host_fields(host, reason)}))
         return 0
     echo(": ".join(filter(None, (found.place, figures.one_line(found.detail)))))

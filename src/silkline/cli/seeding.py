@@ -23,7 +23,7 @@ from silkline.events import Seeded
 from silkline.observe import figures
 from silkline.observe.progress import StderrConsole
 from silkline.observe.report import refused_seeds
-from silkline.resolve import redacted
+from silkline.resolve import without_passwords
 from silkline.seeds import Seed, Seeds
 from silkline.seeds.query import Query
 
@@ -173,7 +173,7 @@ class _Runs:
             cut = "; interrupted, the same command goes on" if self.cut else ""
             echo(f"{when}{job}: {_counts(seeded)}{cut}")
             if seeded.refused.count:
-                echo(f"  left out {figures.one_line(redacted(refused_seeds(seeded.refused)))}")
+                echo(f"  left out {figures.one_line(without_passwords(refused_seeds(seeded.refused)))}")
             for reason in seeded.reasons:
                 echo(f"  {figures.one_line(reason)}")
             if (more := seeded.invalid - len(seeded.reasons)) > 0 and seeded.reasons:

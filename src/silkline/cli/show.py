@@ -61,7 +61,8 @@ def conduct(
     keyed_sinks_for(settings.outputs)
     crawler.configure(settings)
     console = StderrConsole()
-    with Progress(console, settings.job, max_pages=settings.max_pages, quiet=settings.quiet) as progress:
+    budget, quiet = settings.max_pages, settings.quiet
+    with Progress(console, settings.job, max_pages=budget, delay=settings.delay, quiet=quiet) as progress:
         report = crawler.run(*seeds, watch=progress.update)
     if not settings.quiet:
         if preview is not None:

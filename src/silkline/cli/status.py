@@ -61,7 +61,11 @@ def status(
 
 
 def _look(store: Store, hosts: int) -> Standing:
-    return with_frontier(store, lambda opened: _look_at(opened, Pace(store.job), hosts, 0.0))
+    return with_frontier(store, lambda opened: _look_at(opened, _pace(store), hosts, 0.0))
+
+
+def _pace(store: Store) -> Pace:
+    return Pace(store.job, store.options.delay)
 
 
 async def _look_at(opened: Frontier, pace: Pace, hosts: int, at: float) -> Standing:
@@ -84,7 +88,7 @@ def _watch(store: Store, hosts: int, *, as_json: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    pace = Pace(store.job)
+    pace = _pace(store)
     console = Console()
     live = None if as_json or not console.is_terminal else Live(console=console, auto_refresh=False)
 

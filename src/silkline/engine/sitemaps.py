@@ -22,6 +22,7 @@ from silkline.engine.retry import RetryPolicy
 from silkline.engine.visit import expect_success
 from silkline.errors import (
     BadUrlError,
+    BlockedError,
     ConfigError,
     DecodeError,
     FetchError,
@@ -159,7 +160,9 @@ class Sitemaps:
             url, path = runner.run(downloads.fetch(place.url))
         except SilklineError as error:
             self._refusals.add(place.url, error)
-            failures.append(SourceError(f"the sitemap {place.url} cannot be read: {error}"))
+            # Another try mends neither a port nor an address that is refused.
+            kind = ConfigError if isinstance(error, (BadUrlError, BlockedError)) else SourceError
+            failures.append(kind(f"the sitemap {place.url} cannot be read: {error}"))
             return
         reader = SitemapReader(url)
         try:

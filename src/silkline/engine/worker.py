@@ -162,7 +162,7 @@ class Worker:
         for line in self._twins.lines() if self._twins is not None else ():
             parts.hook(Trouble(line))
         await parts.frontier.commit([], finish_all(parts.sinks))
-        self._monitor.phase = "finished"
+        self._monitor.phase = "spent" if reason == "budget" else "finished"
         await self._monitor.publish_now()
         return reason
 

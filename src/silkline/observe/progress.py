@@ -29,6 +29,7 @@ _PHASES: dict[Phase, tuple[str, str]] = {
     "paused": ("paused", "yellow"),
     "stopping": ("stopping, running visits end first", "yellow"),
     "finished": ("finished", "green"),
+    "spent": ("the page budget is spent", "yellow"),
 }
 
 
@@ -49,15 +50,21 @@ class Progress:
     5 s and at each change of phase; with `quiet` nothing. Once the console cannot be written to any more
     it falls silent: the crawl goes on.
 
-    max_pages: the page budget, for the time left.
+    max_pages: the page budget, and delay: seconds between two pages of a host, for the time left.
     """
 
     def __init__(
-        self, console: Console, job: str, *, max_pages: int | None = None, quiet: bool = False
+        self,
+        console: Console,
+        job: str,
+        *,
+        max_pages: int | None = None,
+        delay: float = 0.0,
+        quiet: bool = False,
     ) -> None:
         self._console = console
         self._job = job
-        self._trend = Trend(max_pages)
+        self._trend = Trend(max_pages, delay)
         self._silent = quiet
         self._live: Live | None = None
         self._phase: Phase | None = None
@@ -160,7 +167,7 @@ def _heading(snapshot: Snapshot, width: int) -> Text:
 
 def _state(snapshot: Snapshot) -> str:
     state = _PHASES[snapshot.phase][0]
-    if snapshot.seeding:
+    if snapshot.seeding and snapshot.phase not in ("finished", "spent"):
         state += ", reading seeds"
     return f"{state}, {snapshot.processes} processes" if snapshot.processes > 1 else state
 

@@ -19,7 +19,7 @@ from silkline.observe.fields import NO_PAST, Field, Past, fields_of
 from silkline.observe.snapshot import Snapshot
 from silkline.observe.tally import FULL_HOST
 from silkline.outcome import REFUSALS, Refused, Stats
-from silkline.resolve import redacted
+from silkline.resolve import redacted, without_passwords
 
 FINISHED = "finished"
 INTERRUPTED = "interrupted"
@@ -294,7 +294,7 @@ def _left_out(report: Report) -> list[tuple[str, str]]:
     if report.seeded.refused.count:
         texts.append(refused_seeds(report.seeded.refused))
     return [
-        ("" if n else "refused", figures.one_line(redacted(text), RULE_LENGTH))
+        ("" if n else "refused", figures.one_line(without_passwords(text), RULE_LENGTH))
         for n, text in enumerate(texts)
     ]
 

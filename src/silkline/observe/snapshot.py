@@ -11,7 +11,7 @@ from silkline.observe import tally as tallies
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 
-Phase = Literal["starting", "crawling", "paused", "stopping", "finished"]
+Phase = Literal["starting", "crawling", "paused", "stopping", "finished", "spent"]
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +78,8 @@ def merge(snapshots: Sequence[Snapshot]) -> Snapshot:
 def _merge_phases(phases: set[Phase]) -> Phase:
     if "stopping" in phases:
         return "stopping"
-    if phases == {"finished"}:
-        return "finished"
+    if phases <= {"finished", "spent"}:
+        return "spent" if "spent" in phases else "finished"
     if "crawling" not in phases and "paused" in phases:
         return "paused"
     return "starting" if phases == {"starting"} else "crawling"

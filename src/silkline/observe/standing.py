@@ -10,7 +10,7 @@ import msgspec
 
 from silkline.observe import figures
 from silkline.outcome import NONE_REFUSED, HostState, Overview, Refused, Stats, WorkerState
-from silkline.resolve import redacted
+from silkline.resolve import without_passwords
 
 LIVING = 10.0
 """Seconds since its last heartbeat for which a worker counts as living: it beats every two seconds."""
@@ -23,7 +23,8 @@ class Standing(msgspec.Struct, frozen=True):
     """An overview with what follows from it.
 
     rate: requests done or dead a second; None where it is not known.
-    eta: seconds until what is open now is through at that rate; new links make it later.
+    eta: seconds until what is open now is through at that rate, and at the delays of the hosts that wait for
+        the most; new links make it later.
     reasons: of the paces of hosts, by their keys. refused: seeds that the last reading left out.
     """
 
@@ -46,10 +47,13 @@ class Standing(msgspec.Struct, frozen=True):
 
 class Pace:
     """Overviews of one job in a row, from which its rate is taken: by what got done between them. Of the
-    first one it is what the workers say of themselves."""
+    first one it is what the workers say of themselves.
 
-    def __init__(self, job: str) -> None:
+    delay: of the job, in seconds between two pages of a host."""
+
+    def __init__(self, job: str, delay: float = 0.0) -> None:
         self._job = job
+        self._delay = delay
         self._samples: deque[tuple[float, int]] = deque()
 
     def standing(self, overview: Overview, at: float) -> Standing:
@@ -64,7 +68,19 @@ class Pace:
             rate: float | None = max(0, settled - before) / (now - since)
         else:
             rate = sum(worker.beat.rate for worker in plain.living) if plain.living else None
-        return Standing(self._job, overview, rate, stats.open / rate if rate and stats.open else None)
+        return Standing(self._job, overview, rate, self._eta(overview, rate))
+
+    def _eta(self, overview: Overview, rate: float | None) -> float | None:
+        """None where nothing is left, or nothing gets done."""
+        if not rate or not overview.stats.open:
+            return None
+        delays = (host.waiting * _delay_of(host, self._delay) for host in overview.hosts)
+        return max(overview.stats.open / rate, *delays, 0.0)
+
+
+def _delay_of(host: HostState, usual: float) -> float:
+    own = usual if host.delay is None else host.delay
+    return own if host.pace is None else max(own, host.pace[1])
 
 
 def lines(standing: Standing) -> Iterator[str]:
@@ -84,7 +100,7 @@ def lines(standing: Standing) -> Iterator[str]:
         yield f"{figures.elapsed(standing.eta):>11}  until what is known is through"
     if standing.refused.count:
         text = f"{standing.refused.count:>11,}  seeds left out, more than max_pages_per_host: "
-        yield text + figures.one_line(redacted(standing.refused.example))
+        yield text + figures.one_line(without_passwords(standing.refused.example))
     yield from _workers(overview.workers)
     yield from _hosts(overview, standing.reasons)
     if overview.live:

@@ -12,6 +12,11 @@ WINDOW = 10.0
 """Seconds over which a rate is taken."""
 ENOUGH = 3.0
 """Seconds of crawling before a time left is told."""
+DELAYS = 4
+"""Delays of a host that the window holds at least, and half of it must be over: pages that come in between
+two starts of a host say nothing of the next one."""
+SAMPLES = 200
+"""Of a window, at most about."""
 HISTORY = 60
 """Seconds that the history reaches back."""
 
@@ -38,20 +43,27 @@ class Ahead(msgspec.Struct, frozen=True):
 class Trend:
     """Feed it every snapshot, in order.
 
+    delay: seconds between two pages of a host.
     history: pages per second in each of the last seconds, oldest first.
     """
 
-    def __init__(self, max_pages: int | None = None) -> None:
+    def __init__(self, max_pages: int | None = None, delay: float = 0.0) -> None:
         self.history: deque[float] = deque(maxlen=HISTORY)
         self._max_pages = max_pages
+        self._window = max(WINDOW, DELAYS * delay)
+        self._enough = max(ENOUGH, 0.5 * DELAYS * delay)
+        self._gap = self._window / SAMPLES
         self._samples: deque[_Sample] = deque()
         self._mark: _Sample | None = None
 
     def add(self, snapshot: Snapshot) -> None:
         tally = snapshot.tally
         sample = _Sample(snapshot.at, tally.pages, tally.pages + sum(tally.dead.values()))
+        # The last one is replaced until the gap is over, so that a long window holds no more of them.
+        if len(self._samples) > 1 and self._samples[-1].at - self._samples[-2].at < self._gap:
+            self._samples.pop()
         self._samples.append(sample)
-        while len(self._samples) > 2 and self._samples[1].at <= sample.at - WINDOW:
+        while len(self._samples) > 2 and self._samples[1].at <= sample.at - self._window:
             self._samples.popleft()
         if self._mark is None:
             self._mark = sample
@@ -81,7 +93,7 @@ class Trend:
         return Ahead(settled, known, certain, self._seconds_for(known - settled) if certain else None)
 
     def _seconds_for(self, requests: int) -> float | None:
-        if not self._samples or self._samples[-1].at - self._samples[0].at < ENOUGH:
+        if not self._samples or self._samples[-1].at - self._samples[0].at < self._enough:
             return None
         rate = self._per_second(self._samples[-1].settled - self._samples[0].settled)
         return requests / rate if rate else None

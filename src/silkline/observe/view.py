@@ -65,7 +65,13 @@ class View:
             return
         if self._progress is None:
             hidden = settings.quiet or settings.debug_http  # both would write over each other
-            self._progress = Progress(self._console, settings.job, max_pages=settings.max_pages, quiet=hidden)
+            self._progress = Progress(
+                self._console,
+                settings.job,
+                max_pages=settings.max_pages,
+                delay=settings.delay,
+                quiet=hidden,
+            )
             self._progress.__enter__()
         self._progress.update(snapshot)
 

@@ -227,18 +227,23 @@ def _allowed_hosts(hosts: Iterable[str]) -> tuple[set[str], tuple[str, ...]]:
 
 def _allowed_host(name: str, written: str) -> str:
     try:
-        if re.search(r"[/@?#\s]", name):
+        if re.search(r"[/@?#\s*]", name):
             raise BadUrlError(f"{name} is no host name")
         return re.sub(r":(80|443)$", "", site_of(check(f"http://{name}/")))
     except BadUrlError as error:
         raise ConfigError(
-            f"--allow-host: {written!r} is no host; write cdn.example.com, *.example.com or host:8080"
+            f"--allow-host: {written!r} is no host; write cdn.example.com, *.example.com or host:8080, "
+            "or --scope anywhere for all hosts"
         ) from error
 
 
 def _pattern(option: str, text: str) -> regex.Pattern[str]:
     import regex  # here: most crawls have no patterns
 
+    if not text.strip():
+        raise ConfigError(
+            f"--{option}: an empty pattern matches every URL; leave it out, or write '/product/'"
+        )
     try:
         return regex.compile(text)
     except regex.error as error:
