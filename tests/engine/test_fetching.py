@@ -12,12 +12,15 @@ import pytest
 
 from silkline import Crawler
 from silkline.config import FrontierOptions, Settings
+from silkline.engine.around import proxies_of
 from silkline.engine.fetching import check_settings, fetcher_for, options_of
 from silkline.engine.named import NamedHosts
 from silkline.errors import ConfigError
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.curl import CurlFetcher
 from silkline.fetch.http import HttpFetcher
+from silkline.fetch.mock import MockFetcher
+from silkline.fetch.proxies.roster import Roster
 from silkline.frontier.memory import MemoryFrontier
 from silkline.resolve import settings_from, shown
 
@@ -142,3 +145,25 @@ print(sorted({"aiohttp", "structlog", "regex", "prometheus_client", "pycurl"} & 
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert ran.stdout.splitlines()[-1] == "['pycurl']", ran.stderr
+
+
+async def test_socks_proxies_of_a_file_are_left_out_without_their_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, told = tmp_path / "proxies.txt", list[str]()
+    listed.write_text("http://h:3128\nsocks5://u:secret@h:1080\nsocks5h://h:1081 de\n")
+    settings = Settings(proxies=str(listed))
+    monkeypatch.setattr("silkline.fetch.socks.python_socks", None)
+    check_settings(settings)
+    source = proxies_of(settings)
+    assert source is not None
+    roster = Roster(source, told.append)
+    await roster.refresh(MockFetcher({}).fetch)
+    assert [proxy.name for proxy in roster.tagged("")] == ["http://h:3128"]
+    (line,) = told
+    assert line.startswith(f"{listed}, line 2: left out: a SOCKS proxy needs")
+    assert line.endswith("pip install 'silkline[socks]' (and 1 more)")
+    listed.write_text("socks5://u:secret@h:1080\n")
+    with pytest.raises(ConfigError, match=r"line 1: left out: .*pip install 'silkline\[socks\]'"):
+        check_settings(settings)
+    check_settings(Settings(proxies=str(listed), fetcher="curl"))

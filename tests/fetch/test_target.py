@@ -31,6 +31,10 @@ def test_only_what_is_not_valid_in_a_url_is_changed(written: str, sent: str) -> 
     assert wire_url(written) == sent
 
 
+def test_the_port_where_everything_is_discarded_is_tried() -> None:
+    assert wire_url("http://127.0.0.1:9/") == "http://127.0.0.1:9/"
+
+
 @pytest.mark.parametrize("port", ["25", "6379", "11211", "22", "0", "6667", "0025"])
 def test_a_port_of_another_protocol_is_blocked(port: str) -> None:
     for url in (f"http://h.test:{port}/", f"https://[::1]:{port}/a b"):

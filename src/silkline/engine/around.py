@@ -9,8 +9,10 @@ from silkline.errors import ConfigError
 from silkline.fetch.bans import MARKERS, Bans
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.pool import ProxyPool
+from silkline.fetch.proxies.proxy import Proxy
 from silkline.fetch.proxies.sources import FixedProxies, JoinedSources, Source, is_provider, source_of
 from silkline.fetch.session_pool import SessionPool
+from silkline.fetch.socks import MISSING, has_socks
 from silkline.protocols import Middleware
 
 
@@ -41,8 +43,13 @@ def proxies_of(settings: Settings) -> Source | None:
     if settings.proxy:
         sources.append(FixedProxies(settings.proxy))
     if settings.proxies:
-        sources.append(source_of(settings.proxies, settings.proxies_refresh))
+        unusable = None if settings.fetcher != "http" or has_socks() else _needs_socks
+        sources.append(source_of(settings.proxies, settings.proxies_refresh, unusable))
     return JoinedSources(sources) if len(sources) > 1 else next(iter(sources), None)
+
+
+def _needs_socks(proxy: Proxy) -> str:
+    return MISSING if proxy.is_socks else ""
 
 
 def provider_of(settings: Settings) -> Sequence[str]:

@@ -26,8 +26,12 @@ MISSING = "a SOCKS proxy needs another package here: pip install 'silkline[socks
 
 def check_socks() -> None:
     """Raises ConfigError where python-socks is not installed."""
-    if python_socks is None:
+    if not has_socks():
         raise ConfigError(MISSING)
+
+
+def has_socks() -> bool:
+    return python_socks is not None
 
 
 class SocksConnector(Connector):

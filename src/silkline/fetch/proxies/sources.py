@@ -18,6 +18,11 @@ FILE_PERIOD = 2.0
 
 Listed = Iterable[str | Proxy]
 Provide = Callable[[], Listed | Awaitable[Listed]]
+Loaded = tuple[Sequence[Proxy], Sequence[str]]
+"""The proxies, and a line for each entry that is none."""
+
+Unusable = Callable[[Proxy], str]
+"""Why a proxy cannot be used here; "" where it can."""
 
 
 class Source(Protocol):
@@ -29,8 +34,8 @@ class Source(Protocol):
     def what(self) -> str:
         """A name for messages."""
 
-    async def load(self, fetch: CallNext) -> tuple[Sequence[Proxy], Sequence[str]] | None:
-        """The proxies, and a line for each entry that is none; None if nothing changed.
+    async def load(self, fetch: CallNext) -> Loaded | None:
+        """None if nothing changed.
 
         fetch: gets a URL without a proxy. Raises ProxyError where they cannot be had.
         """
@@ -45,7 +50,7 @@ class FixedProxies:
     def __init__(self, proxies: Listed) -> None:
         self._proxies = _checked(proxies)
 
-    async def load(self, fetch: CallNext) -> tuple[Sequence[Proxy], Sequence[str]] | None:
+    async def load(self, fetch: CallNext) -> Loaded | None:
         return self._proxies, ()
 
 
@@ -59,10 +64,10 @@ class ProxyFile:
         self.what = str(path)
         self._version: tuple[int, ...] = ()
 
-    async def load(self, fetch: CallNext) -> tuple[Sequence[Proxy], Sequence[str]] | None:
+    async def load(self, fetch: CallNext) -> Loaded | None:
         return self.read()
 
-    def read(self) -> tuple[Sequence[Proxy], Sequence[str]] | None:
+    def read(self) -> Loaded | None:
         """Raises ProxyError where the file cannot be read."""
         try:
             stat = os.stat(self._path)
@@ -88,7 +93,7 @@ class ProxyProvider:
         self.period: float | None = period
         self.what = "the proxy provider"
 
-    async def load(self, fetch: CallNext) -> tuple[Sequence[Proxy], Sequence[str]] | None:
+    async def load(self, fetch: CallNext) -> Loaded | None:
         if isinstance(self._provider, str):
             text = await self._fetched(self._provider, fetch)
             return proxies_from(text, self.what)
@@ -123,7 +128,7 @@ class JoinedSources:
     def period(self) -> float | None:
         return min((s.period for s in self._sources if s.period is not None), default=None)
 
-    async def load(self, fetch: CallNext) -> tuple[Sequence[Proxy], Sequence[str]] | None:
+    async def load(self, fetch: CallNext) -> Loaded | None:
         wrong: list[str] = []
         changed = False
         for number, source in enumerate(self._sources):
@@ -140,22 +145,48 @@ class JoinedSources:
         return ([proxy for listed in self._lists for proxy in listed], wrong) if changed else None
 
 
+class UsableProxies:
+    """What a source has, without what cannot be used here: that counts as an entry that is none."""
+
+    def __init__(self, source: Source, unusable: Unusable) -> None:
+        self._source = source
+        self._unusable = unusable
+        self.what = source.what
+
+    @property
+    def period(self) -> float | None:
+        return self._source.period
+
+    async def load(self, fetch: CallNext) -> Loaded | None:
+        loaded = await self._source.load(fetch)
+        return None if loaded is None else _usable(loaded, self._unusable)
+
+
 def is_provider(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def source_of(text: str, period: float) -> Source:
-    """A provider for an http(s) URL, else a file. Raises ConfigError for one that cannot be read."""
+def source_of(text: str, period: float, unusable: Unusable | None = None) -> Source:
+    """A provider for an http(s) URL, else a file. Raises ConfigError for one that cannot be read, and for one
+    without a proxy that can be used."""
     if is_provider(text):
-        return ProxyProvider(text, period)
-    file = ProxyFile(text)
-    try:
-        loaded = ProxyFile(text).read()
-    except ProxyError as error:
-        raise ConfigError(str(error)) from error
-    if loaded is not None and not loaded[0]:
-        raise ConfigError(loaded[1][0] if loaded[1] else f"{text}: there is no proxy in it")
-    return file
+        source: Source = ProxyProvider(text, period)
+    else:
+        source = ProxyFile(text)
+        try:
+            loaded = ProxyFile(text).read() or ((), ())
+        except ProxyError as error:
+            raise ConfigError(str(error)) from error
+        proxies, wrong = loaded if unusable is None else _usable(loaded, unusable)
+        if not proxies:
+            raise ConfigError(wrong[0] if wrong else f"{text}: there is no proxy in it")
+    return source if unusable is None else UsableProxies(source, unusable)
+
+
+def _usable(loaded: Loaded, unusable: Unusable) -> Loaded:
+    proxies, wrong = loaded
+    left_out = [f"{proxy.where}: left out: {why}" for proxy in proxies if (why := unusable(proxy))]
+    return [proxy for proxy in proxies if not unusable(proxy)], [*left_out, *wrong]
 
 
 def _checked(listed: Listed) -> list[Proxy]:
