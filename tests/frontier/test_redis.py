@@ -7,7 +7,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from silkline.frontier import redis as redis_frontier
 from silkline.frontier import redis_link
 from silkline.frontier.redis import RedisFrontier
 from silkline.frontier.redis_lookup import exists, options_in, outputs_in, remove
-from silkline.outcome import Alias, DeadItem, Done, Heartbeat, Item, Lease, Outcome, RetryLater, Stats
+from silkline.outcome import Alias, DeadItem, Done, Heartbeat, Item, Lease, Outcome, Stats
 from silkline.protocols import Positions
 from silkline.request import Request
 from tests import servers
@@ -436,111 +436,6 @@ class TestAway:
             async with opened(job):
                 """Not reached."""
         assert client.get(f"{job}:meta") == "mine"
-
-
-class TestInbox:
-    async def test_what_is_pushed_shares_limits_by_domain_and_address_too(
-        self, job: str, client: redis.Redis
-    ) -> None:
-        async def resolve(names: Collection[str]) -> dict[str, str]:
-            return dict.fromkeys(names, "10.0.0.1")
-
-        options = FrontierOptions(job=job, politeness_by="ip", partitions=3, per_host=2)
-        frontier = RedisFrontier(servers.valkey_url(), options, resolve=resolve)
-        await frontier.open()
-        client.rpush(f"{job}:task:wait", "http://a/1", "http://b/1", "{not json", "http://c/1", "http://b/1")
-        batch = await frontier.lease(10)
-        assert [lease.host for lease in batch.leases] == ["10.0.0.1"] * 2
-        assert await frontier.stats() == Stats(waiting=1, leased=2, dead=1)
-        await frontier.close()
-        assert client.hget(f"{job}:meta", "version") == "3", "older versions stay away"
-
-    async def test_what_others_push_is_visited_and_what_is_no_task_becomes_a_dead_letter(
-        self, job: str, client: redis.Redis
-    ) -> None:
-        client.rpush(
-            f"{job}:task:wait",
-            '{"url":"http://a/1","retry_count":0,"extra":{"k":1}}',
-            "http://a/2",
-            "http://a/2",
-            "{not json",
-            '{"url":"file:///etc/passwd"}',
-            '{"url":"http://a/3","save_to":"/etc/cron.d/x"}',
-            b"\xff\xfe",
-            "x" * 3_000_000,
-        )
-        async with opened(job) as frontier:
-            batch = await frontier.lease(10)
-            assert urls(batch) == ["a/1", "a/2"]
-            assert batch.leases[0].request.extra == {"k": 1}
-            assert (await frontier.dead_causes()) == {"bad_task": 5}
-            assert (await frontier.stats()) == Stats(leased=2, dead=5)
-            assert await frontier.resend(cause="bad_task") == 0
-            assert await frontier.drop(cause="bad_task") == 5
-        assert client.memory_usage(f"{job}:meta")
-
-    async def test_a_field_of_the_users_own_is_no_count_of_retries(
-        self, job: str, client: redis.Redis
-    ) -> None:
-        client.rpush(f"{job}:task:wait", '{"url":"http://a/1","extra":{"retry_count":77}}')
-        async with opened(job) as frontier:
-            for told in ("retry 0", "retry 1"):
-                (lease,) = (await frontier.lease(1)).leases
-                free = told == "retry 0"
-                verdict = RetryLater(0.0, "paused", "not now", costs_retry=not free)
-                await frontier.commit([Outcome(lease, verdict)])
-                assert told in (await frontier.explain("http://a/1")).detail
-
-    async def test_a_hundred_thousand_entries_come_in_once_each_with_two_workers(
-        self, job: str, client: redis.Redis
-    ) -> None:
-        tasks = [f"http://h{n % 50}/{n}" for n in range(20_000)]
-        for start in range(0, len(tasks), 5_000):
-            client.rpush(f"{job}:task:wait", *tasks[start : start + 5_000])
-        async with opened(job) as one, opened(job) as two:
-            while (await one.stats()).inbox:
-                await asyncio.gather(one.lease(0), two.lease(0))
-            assert await one.stats() == Stats(waiting=20_000)
-
-    async def test_a_worker_that_dies_while_it_drains_loses_nothing(
-        self, job: str, client: redis.Redis
-    ) -> None:
-        client.rpush(f"{job}:task:wait", *[f"http://a/{n}" for n in range(10)])
-        async with opened(job) as dying:
-            await dying._job.home.call(
-                "drain", worker=dying.worker, number=1, count=5, bytes=1000, total=10_000
-            )
-        async with opened(job) as frontier:
-            assert (await frontier.lease(5)).leases == ()
-            assert (await frontier.stats()).inbox == 10
-            client.delete(f"{job}:draining")  # as its time to live does
-            assert len((await frontier.lease(5)).leases) == 5
-            assert await frontier.stats() == Stats(waiting=5, leased=5)
-
-    async def test_an_entry_put_in_front_meanwhile_is_not_lost(self, job: str, client: redis.Redis) -> None:
-        client.rpush(f"{job}:task:wait", "http://a/1", "http://a/2")
-        async with opened(job) as frontier:
-            inbox = frontier._inbox
-
-            async def meddle(requests: object) -> object:
-                client.lpush(f"{job}:task:wait", "http://a/0")
-                return requests
-
-            inbox._elsewhere, before = meddle, inbox._elsewhere  # type: ignore[assignment]
-            assert await inbox.drain() is None
-            inbox._elsewhere = before
-            assert await inbox.drain() == 3
-            assert await frontier.stats() == Stats(waiting=3)
-
-    async def test_the_beat_tells_an_idle_worker_of_the_inbox(self, job: str, client: redis.Redis) -> None:
-        heard = asyncio.Event()
-        async with opened(job) as frontier:
-            frontier.listen(heard.set, lambda line: None)
-            await frontier.heartbeat(Heartbeat("h", 1, 0.0))
-            client.rpush(f"{job}:task:wait", "http://a/1")
-            heard.clear()
-            await frontier.heartbeat(Heartbeat("h", 1, 0.0))
-            assert heard.is_set()
 
 
 async def _subscribed(client: redis.Redis, job: str, count: int) -> None:

@@ -282,9 +282,12 @@ class RedisFrontier:
         text = msgspec.json.encode(beat)[:-1].decode()
         self._beats += 1
         forget = FORGET if self._beats % 15 == 1 else None
-        inbox, *config = await self._job.home.call(
-            "beat", worker=self.worker, beat=text, forget=forget, forget_calls=FORGET_CALLS
-        )
+        inbox, *config = await self._job.home.call("beat", worker=self.worker, beat=text, forget=forget)
+        if forget is not None:
+            workers = await self._job.home.command("HKEYS", "workers")
+            living = [worker.decode() for worker in workers]
+            for partition in self._job.partitions:
+                await partition.call("forget", living=living, forget_calls=FORGET_CALLS)
         if inbox:
             self._news.tell()
         return redis_reads.text_of(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 
 from silkline.errors import BadUrlError, TaskError
@@ -46,13 +47,13 @@ class Inbox:
             return 0
         good, bad = await self._sorted_out(entries)
         batch = arrivals(await self._elsewhere(good))
-        args = [entries[0], entries[-1], *bad, *batch.args]
         (added,) = await self._job.home.once(
             "drained",
-            args,
+            [*bad, *batch.args],
             lock=lock.decode(),
             count=len(entries),
             bytes=MAX_TASK_BYTES,
+            digest=_digest(entries),
             bad=len(bad),
             runs=batch.runs,
         )
@@ -72,3 +73,9 @@ class Inbox:
         requests = [one for task in tasks for one in placed([task], self._job.keys, key_of)]
         unique = {request.fingerprint: request for request in reversed(requests)}
         return [r for r in requests if unique.pop(r.fingerprint, None) is not None], bad
+
+
+def _digest(entries: list[bytes]) -> str:
+    """As `lua/drained.lua` makes it: a length in front of each, so that no two lists have the same one."""
+    text = b"".join(b"%d:%s" % (len(entry), entry) for entry in entries)
+    return hashlib.sha1(text, usedforsecurity=False).hexdigest()

@@ -117,18 +117,16 @@ def remove(
                 if OWN.fullmatch(name) and not (keep_cache and name.startswith("cache:")):
                     keys.append(key)
                 if len(keys) >= AT_ONCE:
-                    removed += _unlink(client, keys, clustered=clustered)
+                    removed += _unlink(client, keys)
                     progress(removed)
                     keys = []
-            removed += _unlink(client, keys, clustered=clustered)
+            removed += _unlink(client, keys)
     return removed
 
 
-def _unlink(client: Any, keys: list[bytes], *, clustered: bool) -> int:
-    if not keys:
-        return 0
-    # All are of one slot, which a cluster's client wants to be told by a call without a pipeline.
-    return int(client.unlink(*keys)) if not clustered else sum(int(client.unlink(key)) for key in keys)
+def _unlink(client: Any, keys: list[bytes]) -> int:
+    """All are of one slot, so that they are one command in a cluster, too."""
+    return int(client.execute_command("UNLINK", *keys)) if keys else 0
 
 
 def _clustered(url: str) -> bool:
