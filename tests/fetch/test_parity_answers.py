@@ -36,6 +36,8 @@ READ: dict[str, tuple[bytes, int, bytes]] = {
         b"ok",
     ),
     "many fields": (OK + b"X: y\r\n" * 4_000 + b"Content-Length: 2\r\n\r\nok", 200, b"ok"),
+    # A program behind a server that speaks HTTP/2 may write that into a line which HTTP/2 does not have.
+    "a version of the server in front": (b"HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
     "a status beyond all classes": (b"HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\nok", 999, b"ok"),
 }
 
@@ -60,6 +62,10 @@ REFUSED: dict[str, tuple[bytes, type[FetchError]]] = {
     "status 000": (b"HTTP/1.1 000 X\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "status 099": (b"HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "a status of four digits": (b"HTTP/1.1 2000 X\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "HTTP/2 in a line of HTTP/1": (b"HTTP/2 200\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "HTTP/3 in a line of HTTP/1": (b"HTTP/3 200 \r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "a version that does not exist": (b"HTTP/2.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "version 0.9": (b"HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "a version in lower case": (b"http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "an empty line first": (b"\r\n" + OK + b"Content-Length: 2\r\n\r\nok", ProtocolError),
     "a line without a colon": (OK + b"garbage\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
@@ -138,8 +144,13 @@ async def test_a_proxy_that_does_not_speak_http_is_a_proxy_error(
     assert "RawResponseMessage" not in str(caught.value)
 
 
-async def test_the_version_is_the_one_of_the_answer(serve: Serve, engine: Engine) -> None:
-    server = await serve({"/": then_close(b"HTTP/1.0 200 OK\r\n\r\nok"), "/1.1": answer_of(200, {}, b"")})
+async def test_the_version_is_the_one_that_is_spoken(serve: Serve, engine: Engine) -> None:
+    head = b" 200 OK\r\nContent-Length: 0\r\n\r\n"
+    server = await serve(
+        {f"/{version}": f"HTTP/{version}".encode() + head for version in ("1.0", "1.1", "2.0")}
+    )
     fetcher = engine()
-    versions = [(await fetcher.fetch(Request(server.url(target)))).http_version for target in ("/", "/1.1")]
-    assert versions == ["1.0", "1.1"]
+    versions = [
+        (await fetcher.fetch(Request(server.url(f"/{said}")))).http_version for said in ("1.0", "1.1", "2.0")
+    ]
+    assert versions == ["1.0", "1.1", "1.1"]

@@ -245,9 +245,12 @@ class Client:
 
 
 def _version(version: aiohttp.HttpVersion | None) -> str:
-    if version is None or version == aiohttp.HttpVersion11:
+    """The one that is spoken: an answer may say a higher one. Raises ProtocolError for HTTP/0.9."""
+    if version is None or version >= aiohttp.HttpVersion11:
         return "1.1"
-    return f"{version.major}.{version.minor}"
+    if version < aiohttp.HttpVersion10:
+        raise ProtocolError("the answer is not valid HTTP: its version is 0.9")
+    return "1.0"
 
 
 def _check(response: aiohttp.ClientResponse) -> None:

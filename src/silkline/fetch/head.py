@@ -10,6 +10,13 @@ import msgspec
 
 T = TypeVar("T")
 
+_SAID = {b"HTTP/1.1": "1.1", b"HTTP/1.0": "1.0", b"HTTP/2.0": "1.1"}
+"""What a status line may begin with, and the version that is spoken: HTTP/2 has no such line, but programs
+behind a server that speaks it write one."""
+
+_MADE_UP = {b"HTTP/2": "2", b"HTTP/3": "3"}
+"""The same for the lines that libcurl makes up where the protocol has none; they end with a space."""
+
 is_token = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 """Whether it can be the name of a field (RFC 9110, sections 5.1 and 5.6.2)."""
 
@@ -85,11 +92,12 @@ class HeadReader:
         return None
 
     def _read_status(self, line: bytes) -> tuple[int, str] | None:
-        version, _, rest = line.partition(b" ")
+        said, _, rest = line.partition(b" ")
         code, *_ = rest.split(None, 1) or (b"",)
-        if not version.startswith(b"HTTP/") or len(code) != 3 or not code.isdigit():
+        version = _SAID.get(said) or (_MADE_UP.get(said) if rest == code + b" \r\n" else None)
+        if version is None or len(code) != 3 or not code.isdigit():
             return None
-        found = (int(code), version[5:].decode("latin-1"))
+        found = (int(code), version)
         _remember(self._status, line, found)
         return found
 
