@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ada_url
 import pytest
 from site_of_pages import OpenSite
+from tests.conformance import Case, cases, check
 
 from silkline.errors import TooManyRedirects
 from silkline.fetch.refresh import parse_refresh
@@ -37,6 +39,21 @@ def page(content: str, before: str = "") -> tuple[int, dict[str, str], bytes]:
 )
 def test_a_refresh_is_read_as_the_html_standard_says(text: str, parsed: tuple[int, str] | None) -> None:
     assert parse_refresh(text) == parsed
+
+
+def test_where_a_refresh_leads_is_what_browsers_make_of_it() -> None:
+    page_url = "http://h.test/dir/page"
+
+    def fault(case: Case) -> object:
+        wanted = case["refresh"] and (case["refresh"]["delay"], case["refresh"]["url"])
+        got = parse_refresh(case["content"])
+        leads = [
+            pair and (pair[0], ada_url.join_url(page_url, pair[1]) if pair[1] else None)
+            for pair in (got, wanted)
+        ]
+        return None if leads[0] == leads[1] else got
+
+    check(cases("html-links/meta_refresh"), lambda case: case["content"], fault)
 
 
 async def test_by_default_a_refreshing_page_is_the_answer(open_site: OpenSite) -> None:

@@ -12,12 +12,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Literal, cast, get_args
 
 import turbohtml
 from turbohtml import Document, Element
+
+from silkline.parse.srcset import candidates
 
 LinkKind = Literal["a", "area", "link", "img", "srcset", "script", "iframe", "media", "form"]
 
@@ -37,8 +38,6 @@ _PLACES: dict[LinkKind, tuple[tuple[str, str], ...]] = {
     "form": (("form", "action"), ("button", "formaction"), ("input", "formaction")),
 }
 LONGEST_SRCSET = 8_192
-_candidates = re.compile(r"[\s,]*+(\S*[^\s,])(?:\s[^,(]*(?:\([^)]*\)[^,(]*)*)?").findall
-"""Of a srcset: the URL of each candidate, without its size (HTML Standard, 4.8.4.3.10)."""
 
 
 def links_in(document: Document) -> list[str]:
@@ -82,5 +81,5 @@ def links_of_kinds(document: Document, inside: str, kinds: Iterable[LinkKind]) -
             for name in attributes[link.tag]:
                 value = link.attr(name)
                 if value is not None:
-                    found += _candidates(value[:LONGEST_SRCSET]) if name.endswith("srcset") else (value,)
+                    found += candidates(value[:LONGEST_SRCSET]) if name.endswith("srcset") else (value,)
     return found
