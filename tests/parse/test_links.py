@@ -10,7 +10,7 @@ import turbohtml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silkline.parse.links import links_in
+from silkline.parse.links import LinkKind, links_in
 from silkline.parse.page import Page
 from silkline.testing import page_from
 from tests.conformance import Case, cases, check, raw
@@ -35,6 +35,26 @@ def test_the_links_of_a_page_are_those_that_a_browser_would_follow() -> None:
         return None if got == without_repeats(case["links"]) else f"{case['words']}: {got}"
 
     check(cases("html-links/cases"), lambda case: case["id"], fault)
+
+
+DRAWN = {"resource-14": "what a drawing (SVG) is made of is none of the kinds of links"}
+
+
+def test_pictures_scripts_frames_and_forms_are_found_where_browsers_load_them() -> None:
+    def fault(case: Case) -> object:
+        page = page_of_case(case)
+        kinds: dict[str, list[LinkKind]] = {
+            "resources": ["link", "img", "srcset", "script", "media"],
+            "frames": ["iframe"],
+            "forms": ["form"],
+        }
+        for name, wanted in kinds.items():
+            got = set(page.links(kinds=wanted))
+            if name in case and got != set(without_repeats(case[name])):
+                return got
+        return None
+
+    check(cases("html-links/cases"), lambda case: case["id"], fault, argued=DRAWN)
 
 
 def test_follow_finds_the_same_links() -> None:

@@ -37,6 +37,9 @@ _PLACES: dict[LinkKind, tuple[tuple[str, str], ...]] = {
     ),
     "form": (("form", "action"), ("button", "formaction"), ("input", "formaction")),
 }
+_NOTHING = ("src", "poster", "data")
+"""Attributes that name nothing where they are empty; elsewhere that is the page itself."""
+
 LONGEST_SRCSET = 8_192
 
 
@@ -80,6 +83,6 @@ def links_of_kinds(document: Document, inside: str, kinds: Iterable[LinkKind]) -
         if link.closest("template") is None:
             for name in attributes[link.tag]:
                 value = link.attr(name)
-                if value is not None:
+                if value or (value is not None and name not in _NOTHING):
                     found += candidates(value[:LONGEST_SRCSET]) if name.endswith("srcset") else (value,)
     return found
