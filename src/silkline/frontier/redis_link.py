@@ -261,6 +261,11 @@ def passing(error: Exception, address: str) -> str:
         raise ConfigError(f"Redis at {address} refuses the user or the password: {text}") from error
     if text.startswith(("WRONGPASS", "NOAUTH", "NOPERM")):
         raise ConfigError(f"Redis at {address} refuses the user or the password: {text}") from error
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        raise ConfigError(
+            f"Redis at {address} has a certificate that is not trusted ({text.partition('failed: ')[2]}); "
+            "name the file of its authority in the URL: ?ssl_ca_certs=FILE"
+        ) from error
     if isinstance(
         error, (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError, OSError)
     ):

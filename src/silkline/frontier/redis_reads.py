@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from silkline.config import FrontierOptions
-from silkline.errors import FrontierError
+from silkline.errors import ConfigError, FrontierError
 from silkline.frontier import rules
 from silkline.frontier.groups import Groups
 from silkline.frontier.redis_link import RedisLink
@@ -278,7 +278,7 @@ async def persistence(link: RedisLink) -> tuple[str, ...]:
         policy = await _config(link, "maxmemory-policy")
         limit = await _config(link, "maxmemory")
         aof, rdb = await _config(link, "appendonly"), await _config(link, "save")
-    except FrontierError:
+    except (ConfigError, FrontierError):  # a user without leave to ask, a service without that command
         return ()
     notes = []
     if aof == "no" and rdb == "":
