@@ -1,12 +1,14 @@
-"""Every way to a server that the URL of a frontier can name: workers go it, and so do commands."""
+"""Every way to a server that the URL of a frontier can name: workers go it, and so do commands; and what
+servers do on which the ways lead elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,10 +19,11 @@ import redis
 from silkline.errors import ConfigError
 from silkline.frontier.redis_lookup import exists, outputs_in, remove
 from silkline.outcome import Stats
+from silkline.request import Request
 from tests import servers
 from tests.frontier.conftest import done, pages
 from tests.frontier.test_redis import Counting, opened
-from tests.servers import RedisServer, free_port
+from tests.servers import RedisServer, ValkeyCluster, free_port
 
 USER, PASSWORD = "ann", "s3:cr/e@t"
 WHO = f"{USER}:{quote(PASSWORD, safe='')}"
@@ -111,6 +114,19 @@ async def test_a_server_behind_tls_whose_certificate_is_checked(
         assert quote(PASSWORD, safe="") not in str(raised.value)
 
 
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not _holds(is_so):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def _holds(is_so: Callable[[], object]) -> bool:
+    try:
+        return bool(is_so())
+    except (redis.RedisError, OSError):
+        return False
+
+
 class Watched:
     """A main server, a spare one that copies it, and a sentinel, which knows them as "shop"."""
 
@@ -127,17 +143,6 @@ class Watched:
     def ask(self, *words: str) -> Any:
         with redis.Redis(port=self.port, decode_responses=True) as client:
             return client.execute_command("SENTINEL", *words)
-
-    async def until(self, is_so: Callable[[], object]) -> None:
-        async with asyncio.timeout(60):
-            while not self._holds(is_so):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-
-    def _holds(self, is_so: Callable[[], object]) -> bool:
-        try:
-            return bool(is_so())
-        except redis.RedisError:
-            return False
 
     def remove(self) -> None:
         self._sentinel.kill()
@@ -160,8 +165,82 @@ async def test_a_server_that_sentinels_name_and_the_one_that_takes_its_place(wat
         await frontier.add(pages("a", 5))
         leases = (await frontier.lease(2)).leases
         watched.main.client().execute_command("WAIT", 1, 10_000)
-        await watched.until(lambda: watched.ask("FAILOVER", "shop"))
-        await watched.until(lambda: watched.spare.client().info("replication")["role"] == "master")
+        await until(lambda: watched.ask("FAILOVER", "shop"))
+        await until(lambda: watched.spare.client().info("replication")["role"] == "master")
         await frontier.commit(done(*leases), Counting())
         assert await frontier.stats() == Stats(waiting=3, done=2)
     assert await asyncio.to_thread(remove, url, "shop") > 5
+
+
+async def test_a_server_that_still_loads_its_data_is_waited_for() -> None:
+    server = RedisServer(servers.valkey().binary).start()
+    said: list[str] = []
+    try:
+        async with opened("loads", server.url) as frontier:
+            await frontier.add([Request(f"http://h{number}.test/") for number in range(300)])
+            leases = (await frontier.lease(5)).leases
+            server.client().save()
+            server.stop(kill=True)
+            server.options = ("--key-load-delay", "3000", "--loading-process-events-interval-bytes", "1024")
+            server.start(wait=False)
+            await until(lambda: _loads(server.port))
+            frontier.listen(lambda: None, said.append)
+            await frontier.commit(done(*leases), Counting())
+            assert await frontier.stats() == Stats(waiting=295, done=5)
+        assert "loading" in said[0].lower()
+        assert "is back" in said[1]
+    finally:
+        server.remove()
+
+
+def _loads(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 10) as connection, suppress(OSError):
+        connection.sendall(b"PING\r\n")
+        return connection.recv(100).startswith(b"-LOADING")
+    return False
+
+
+async def test_a_slot_that_moves_to_another_node_takes_its_job_along() -> None:
+    """Valkey moves slots at one instant; from then on the old node answers MOVED."""
+    cluster = ValkeyCluster().start()
+    try:
+        async with opened("moves", cluster.url) as frontier:
+            moved, added = asyncio.Event(), 0
+
+            async def work() -> None:
+                nonlocal added
+                while not (moved.is_set() and (await frontier.stats()).done == added):
+                    if not moved.is_set():
+                        await frontier.add([Request(f"http://a/{added}"), Request(f"http://b/{added}")])
+                        added += 2
+                    leases = (await frontier.lease(8)).leases
+                    await frontier.commit(done(*leases), Counting())
+
+            working = asyncio.create_task(work())
+            first, *others = (node.client() for node in cluster.nodes)
+            slot = first.execute_command("CLUSTER", "KEYSLOT", "{moves}:meta")
+            owner = next(node for node in (first, *others) if slot in _slots(node))
+            target = next(node for node in (first, *others) if node is not owner)
+            name = target.execute_command("CLUSTER", "MYID")
+            await until(lambda: added > 20)
+            owner.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", name)
+            await until(lambda: slot in _slots(target))
+            moved_at = added
+            await until(lambda: added > moved_at + 20)
+            moved.set()
+            await asyncio.wait_for(working, 60)
+            assert await frontier.stats() == Stats(done=added)
+            assert target.exists("{moves}:meta")
+    finally:
+        cluster.remove()
+
+
+def _slots(node: redis.Redis) -> set[int]:
+    """Those that are its own, by what it says itself."""
+    (myself,) = (line for line in node.execute_command("CLUSTER", "NODES").splitlines() if "myself" in line)
+    found: set[int] = set()
+    for part in myself.split()[8:]:
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            found |= set(range(int(first), int(last or first) + 1))
+    return found

@@ -9,10 +9,15 @@ from silkline.errors import ConfigError
 from silkline.fetch.bans import MARKERS, Bans
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.pool import ProxyPool
-from silkline.fetch.proxies.proxy import Proxy
-from silkline.fetch.proxies.sources import FixedProxies, JoinedSources, Source, is_provider, source_of
+from silkline.fetch.proxies.sources import (
+    FixedProxies,
+    JoinedSources,
+    Source,
+    Unusable,
+    is_provider,
+    source_of,
+)
 from silkline.fetch.session_pool import SessionPool
-from silkline.fetch.socks import MISSING, has_socks
 from silkline.protocols import Middleware
 
 
@@ -43,13 +48,16 @@ def proxies_of(settings: Settings) -> Source | None:
     if settings.proxy:
         sources.append(FixedProxies(settings.proxy))
     if settings.proxies:
-        unusable = None if settings.fetcher != "http" or has_socks() else _needs_socks
+        unusable = socks_unusable() if settings.fetcher == "http" else None
         sources.append(source_of(settings.proxies, settings.proxies_refresh, unusable))
     return JoinedSources(sources) if len(sources) > 1 else next(iter(sources), None)
 
 
-def _needs_socks(proxy: Proxy) -> str:
-    return MISSING if proxy.is_socks else ""
+def socks_unusable() -> Unusable | None:
+    """Why this machine cannot use a SOCKS proxy with the engine http; None where it can."""
+    from silkline.fetch.socks import MISSING, has_socks  # with aiohttp, which the other engine does without
+
+    return None if has_socks() else lambda proxy: MISSING if proxy.is_socks else ""
 
 
 def provider_of(settings: Settings) -> Sequence[str]:
