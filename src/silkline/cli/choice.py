@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 from typer import Option, echo
 
 from silkline import protocols
-from silkline.cli.store import Store, with_frontier
+from silkline.cli.options import Config, FrontierUrl, JobName, parameter, presented, with_debug
+from silkline.cli.store import Store, one_store, with_frontier
 from silkline.errors import BadUrlError, ConfigError
+from silkline.observe import figures
 from silkline.url import check
 
 CHOICE = "Which ones"
@@ -36,16 +40,67 @@ Output = Annotated[
 Verb = Callable[[protocols.Frontier, str | None, int | None], Awaitable[int]]
 
 
-def each_host(store: Store, host: str | None, limit: int | None, verb: Verb) -> int:
-    """Apply the verb to the host under each of its keys; returns the sum of what it returns."""
+class Chosen(msgspec.Struct, frozen=True):
+    """What the options say: of which job, and which ones of it. limit: None for all."""
 
-    async def apply(opened: protocols.Frontier) -> int:
-        number = 0
-        for key in await host_keys(opened, host):
-            number += await verb(opened, key, None if limit is None else limit - number)
-        return number
+    store: Store
+    cause: str | None
+    host: str | None
+    limit: int | None
 
-    return with_frontier(store, apply)
+    def apply(self, verb: Verb) -> int:
+        """The verb for the host under each of its keys; returns the sum of what it returns."""
+
+        async def each(opened: protocols.Frontier) -> int:
+            number = 0
+            for key in await host_keys(opened, self.host):
+                number += await verb(opened, key, None if self.limit is None else self.limit - number)
+            return number
+
+        return with_frontier(self.store, each)
+
+
+def with_choice(limit: int | None = None) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the options that choose, and --debug; it gets a `Chosen` for them, first.
+
+    limit: what --limit is if nothing is said; None for all.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+        def chosen(
+            *,
+            job: str | None,
+            frontier: str | None,
+            cause: str | None,
+            host: str | None,
+            limit: int | None,
+            config: Path | None,
+            **values: Any,
+        ) -> int:
+            return command(Chosen(one_store(job, frontier, config), cause, host, limit), **values)
+
+        options = [
+            parameter("job", JobName, None),
+            parameter("frontier", FrontierUrl, None),
+            parameter("cause", Cause, None),
+            parameter("host", Host, None),
+            parameter("limit", LimitOrAll if limit is None else Limit, limit),
+        ]
+        return with_debug(presented(chosen, command, [*options, *own, parameter("config", Config, None)]))
+
+    return decorate
+
+
+def print_causes(causes: Mapping[str, int], *, as_json: bool) -> None:
+    """How many each cause has, and how many there are in all."""
+    ordered = dict(figures.causes(causes))
+    if as_json:
+        echo(msgspec.json.encode(ordered))
+        return
+    for cause, number in [*ordered.items(), ("all", sum(causes.values()))]:
+        echo(f"{number:>9,}  {cause}")
 
 
 async def host_keys(opened: protocols.Frontier, host: str | None) -> list[str | None]:

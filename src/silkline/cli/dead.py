@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,18 +12,7 @@ from typer import echo
 
 from silkline import protocols
 from silkline.cli import dead_items
-from silkline.cli.choice import (
-    AsJson,
-    Cause,
-    Host,
-    Limit,
-    LimitOrAll,
-    Output,
-    each_host,
-    host_keys,
-    moment,
-    written,
-)
+from silkline.cli.choice import AsJson, Chosen, Output, host_keys, moment, print_causes, with_choice, written
 from silkline.cli.consent import Yes, agreed
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
@@ -57,40 +46,29 @@ def application() -> typer.Typer:
     return app
 
 
-@with_debug
-def list_letters(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: Limit = 100,
-    as_json: AsJson = False,
-    config: Config = None,
-) -> int:
+@with_choice(limit=100)
+def list_letters(chosen: Chosen, as_json: AsJson = False) -> int:
     """List dead letters, the newest first; those that robots.txt refuses only where --cause names them."""
 
     async def read(opened: protocols.Frontier) -> tuple[list[DeadLetter], Mapping[str, int]]:
         causes = await opened.dead_causes()
-        wanted = [cause] if cause or not REFUSALS & causes.keys() else sorted(causes.keys() - REFUSALS)
-        found = [
-            await opened.dead_letters(cause=one, host=key, limit=limit)
-            for one, key in itertools.product(wanted, await host_keys(opened, host))
-        ]
-        newest = sorted(itertools.chain(*found), key=lambda letter: -letter.at)
-        return newest[:limit], causes
+        wanted: Sequence[str | None] = [chosen.cause]
+        if not chosen.cause and REFUSALS & causes.keys():
+            wanted = sorted(causes.keys() - REFUSALS)
+        return await _found(opened, chosen, wanted, chosen.limit or 0), causes
 
-    letters, causes = with_frontier(one_store(job, frontier, config), read)
+    letters, causes = with_frontier(chosen.store, read)
     for letter in letters:
         echo(msgspec.json.encode(_shown(letter)) if as_json else _line(_shown(letter)))
     if not as_json and any("\n" in letter.error.strip() for letter in letters):
         echo("with --json the errors have their tracebacks", err=True)
-    total = sum(number for name, number in causes.items() if cause or name not in REFUSALS)
+    total = sum(number for name, number in causes.items() if chosen.cause or name not in REFUSALS)
     if total > len(letters):
         echo(f"{len(letters)} of {total} dead letters", err=True)
     elif not letters:
         echo("no dead letters", err=True)
     refused = sum(number for name, number in causes.items() if name in REFUSALS)
-    if refused and not cause:
+    if refused and not chosen.cause:
         echo(f"{refused} refused by robots.txt are not listed: --cause robots lists them", err=True)
     return 0
 
@@ -101,80 +79,54 @@ def stats(
 ) -> int:
     """Count dead letters by cause."""
     causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_causes())
-    ordered = dict(figures.causes(causes))
-    if as_json:
-        echo(msgspec.json.encode(ordered))
-        return 0
-    for cause, number in [*ordered.items(), ("all", sum(causes.values()))]:
-        echo(f"{number:>9,}  {cause}")
+    print_causes(causes, as_json=as_json)
     return 0
 
 
-@with_debug
-def resend(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    config: Config = None,
-) -> int:
+@with_choice()
+def resend(chosen: Chosen) -> int:
     """Put dead letters back to be visited; the next run of the job does it."""
-    number = each_host(
-        one_store(job, frontier, config),
-        host,
-        limit,
-        lambda opened, key, left: opened.resend(cause=cause, host=key, limit=left),
+    number = chosen.apply(
+        lambda opened, key, left: opened.resend(cause=chosen.cause, host=key, limit=left),
     )
     echo(f"{number:,} put back; run the job again to visit them" if number else "no such dead letters")
     return 0
 
 
-@with_debug
-def drop(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    yes: Yes = False,
-    config: Config = None,
-) -> int:
+@with_choice()
+def drop(chosen: Chosen, yes: Yes = False) -> int:
     """Forget dead letters for good; their URLs count as done."""
-    store = one_store(job, frontier, config)
-    if not (yes or agreed(f"Forget these dead letters of {store.job} for good?")):
+    if not (yes or agreed(f"Forget these dead letters of {chosen.store.job} for good?")):
         return 0
-    number = each_host(
-        store, host, limit, lambda opened, key, left: opened.drop(cause=cause, host=key, limit=left)
-    )
+    number = chosen.apply(lambda opened, key, left: opened.drop(cause=chosen.cause, host=key, limit=left))
     echo(f"{number:,} dropped" if number else "no such dead letters")
     return 0
 
 
-@with_debug
-def export(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    output: Output = None,
-    config: Config = None,
-) -> int:
+@with_choice()
+def export(chosen: Chosen, output: Output = None) -> int:
     """Write dead letters as JSON tasks, a line each, the newest first: with their cause, error, deliveries,
     worker and time (Unix seconds). They stay where they are. Passwords in URLs are written, too, as a task
     needs them to be visited again."""
 
     async def read(opened: protocols.Frontier) -> list[DeadLetter]:
-        most = sum((await opened.dead_causes()).values()) if limit is None else limit
-        keys = await host_keys(opened, host)
-        found = [await opened.dead_letters(cause=cause, host=key, limit=most) for key in keys]
-        return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:most]
+        most = sum((await opened.dead_causes()).values()) if chosen.limit is None else chosen.limit
+        return await _found(opened, chosen, [chosen.cause], most)
 
-    letters = with_frontier(one_store(job, frontier, config), read)
+    letters = with_frontier(chosen.store, read)
     lines = b"".join(msgspec.json.encode(_task(letter)) + b"\n" for letter in letters)
     written(lines, len(letters), output)
     return 0
+
+
+async def _found(
+    opened: protocols.Frontier, chosen: Chosen, causes: Sequence[str | None], limit: int
+) -> list[DeadLetter]:
+    found = [
+        await opened.dead_letters(cause=cause, host=key, limit=limit)
+        for cause, key in itertools.product(causes, await host_keys(opened, chosen.host))
+    ]
+    return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:limit]
 
 
 def _task(letter: DeadLetter) -> dict[str, Any]:

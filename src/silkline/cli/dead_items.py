@@ -10,18 +10,7 @@ import typer
 from typer import echo
 
 from silkline import protocols
-from silkline.cli.choice import (
-    AsJson,
-    Cause,
-    Host,
-    Limit,
-    LimitOrAll,
-    Output,
-    each_host,
-    host_keys,
-    moment,
-    written,
-)
+from silkline.cli.choice import AsJson, Chosen, Output, host_keys, moment, print_causes, with_choice, written
 from silkline.cli.consent import Yes, agreed
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
@@ -54,23 +43,15 @@ def application() -> typer.Typer:
     return app
 
 
-@with_debug
-def list_items(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: Limit = 100,
-    as_json: AsJson = False,
-    config: Config = None,
-) -> int:
+@with_choice(limit=100)
+def list_items(chosen: Chosen, as_json: AsJson = False) -> int:
     """List dead items, the newest first."""
 
     async def read(opened: protocols.Frontier) -> tuple[list[DeadItem], int]:
         causes = await opened.dead_item_causes()
-        return await _found(opened, cause, host, limit), sum(causes.values())
+        return await _found(opened, chosen, chosen.limit or 0), sum(causes.values())
 
-    items, total = with_frontier(one_store(job, frontier, config), read)
+    items, total = with_frontier(chosen.store, read)
     for item in items:
         echo(msgspec.json.encode(_told(_shown(item))) if as_json else _line(_shown(item)))
     if not items:
@@ -87,85 +68,51 @@ def stats(
     """Count dead items by cause: item (no output can hold it, or a field is of the wrong type), step (a
     pipeline step raised), refused (a database would not take it)."""
     causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_item_causes())
-    ordered = dict(figures.causes(causes))
-    if as_json:
-        echo(msgspec.json.encode(ordered))
-        return 0
-    for cause, number in [*ordered.items(), ("all", sum(causes.values()))]:
-        echo(f"{number:>9,}  {cause}")
+    print_causes(causes, as_json=as_json)
     return 0
 
 
-@with_debug
-def resend(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    config: Config = None,
-) -> int:
+@with_choice()
+def resend(chosen: Chosen) -> int:
     """Put the pages of dead items back to be visited; the next run of the job does it, with the code as it is
     then. Files get those items alone, databases replace what they have of the page. --limit counts pages."""
-    number = each_host(
-        one_store(job, frontier, config),
-        host,
-        limit,
-        lambda opened, key, left: opened.resend_items(cause=cause, host=key, limit=left),
+    number = chosen.apply(
+        lambda opened, key, left: opened.resend_items(cause=chosen.cause, host=key, limit=left),
     )
     pages = "page" if number == 1 else "pages"
     echo(f"{number:,} {pages} put back; run the job again to visit them" if number else "no such dead items")
     return 0
 
 
-@with_debug
-def drop(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    yes: Yes = False,
-    config: Config = None,
-) -> int:
+@with_choice()
+def drop(chosen: Chosen, yes: Yes = False) -> int:
     """Forget dead items for good."""
-    store = one_store(job, frontier, config)
-    if not (yes or agreed(f"Forget these dead items of {store.job} for good?")):
+    if not (yes or agreed(f"Forget these dead items of {chosen.store.job} for good?")):
         return 0
-    number = each_host(
-        store, host, limit, lambda opened, key, left: opened.drop_items(cause=cause, host=key, limit=left)
+    number = chosen.apply(
+        lambda opened, key, left: opened.drop_items(cause=chosen.cause, host=key, limit=left),
     )
     echo(f"{number:,} dropped" if number else "no such dead items")
     return 0
 
 
-@with_debug
-def export(
-    job: JobName = None,
-    frontier: FrontierUrl = None,
-    cause: Cause = None,
-    host: Host = None,
-    limit: LimitOrAll = None,
-    output: Output = None,
-    config: Config = None,
-) -> int:
+@with_choice()
+def export(chosen: Chosen, output: Output = None) -> int:
     """Write dead items as JSON, a line each, the newest first: the item, its page, its index there, cause,
     error, output and time (Unix seconds). They stay where they are."""
 
     async def read(opened: protocols.Frontier) -> list[DeadItem]:
-        most = sum((await opened.dead_item_causes()).values()) if limit is None else limit
-        return await _found(opened, cause, host, most)
+        most = sum((await opened.dead_item_causes()).values()) if chosen.limit is None else chosen.limit
+        return await _found(opened, chosen, most)
 
-    items = with_frontier(one_store(job, frontier, config), read)
+    items = with_frontier(chosen.store, read)
     written(b"".join(msgspec.json.encode(_told(item)) + b"\n" for item in items), len(items), output)
     return 0
 
 
-async def _found(
-    opened: protocols.Frontier, cause: str | None, host: str | None, limit: int
-) -> list[DeadItem]:
-    keys = await host_keys(opened, host)
-    found = [await opened.dead_items(cause=cause, host=key, limit=limit) for key in keys]
+async def _found(opened: protocols.Frontier, chosen: Chosen, limit: int) -> list[DeadItem]:
+    keys = await host_keys(opened, chosen.host)
+    found = [await opened.dead_items(cause=chosen.cause, host=key, limit=limit) for key in keys]
     return sorted(itertools.chain(*found), key=lambda item: -item.at)[:limit]
 
 

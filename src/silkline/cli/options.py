@@ -170,13 +170,13 @@ def with_some_settings(*names: str) -> Callable[[Callable[..., int]], Callable[.
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "given"]
-        shared = [_parameter(name, SETTINGS[name], None) for name in names]
+        shared = [parameter(name, SETTINGS[name], None) for name in names]
 
         def gather(**values: Any) -> int:
             given = {name: values.pop(name) for name in names}
             return command(given=given, **values)
 
-        return _presented(gather, command, _ordered(own, shared))
+        return presented(gather, command, _ordered(own, shared))
 
     return decorate
 
@@ -195,7 +195,7 @@ def with_debug(command: Callable[..., int]) -> Callable[..., int]:
         except KeyboardInterrupt as error:  # typer would end the program without a word
             raise Abort from error
 
-    return _presented(guard, command, [*own, _parameter("debug", Debug, False)])
+    return presented(guard, command, [*own, parameter("debug", Debug, False)])
 
 
 def _ordered(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> list[inspect.Parameter]:
@@ -204,11 +204,12 @@ def _ordered(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> l
     return [p for p in own if p not in last] + shared + last
 
 
-def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+def parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    """An option, as typer reads it from a signature."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _presented(
+def presented(
     inner: Callable[..., int], command: Callable[..., int], parameters: list[inspect.Parameter]
 ) -> Callable[..., int]:
     """`inner` with the name and documentation of `command`, and these parameters for typer to read."""
