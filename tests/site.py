@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from types import TracebackType
 
 from aiohttp import web
@@ -114,3 +115,11 @@ def linked_site(count: int, links: int = 3) -> dict[str, str | Answer]:
             f'<html><title>Page {number}</title><h1>{number}</h1>{anchors}<a href="/">home</a></html>'
         )
     return pages
+
+
+def check_spacing(starts: Sequence[float], delay: float) -> None:
+    """What the server sees of a start comes late on a busy machine, which makes one gap longer and the next
+    one shorter; a burst would make several short."""
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
+    assert starts[-1] - starts[0] >= len(gaps) * delay - 0.1, gaps
+    assert sum(gap < 0.6 * delay for gap in gaps) <= 1, gaps

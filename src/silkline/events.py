@@ -12,7 +12,8 @@ from silkline.response import Response
 
 
 class Visited(msgspec.Struct, frozen=True):
-    """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit.
+    """A visit ended. `response` is None where the fetch failed; `seconds` is the whole visit. Where redirects
+    lead to another host the visit goes on there with a lease of its own; the verdict is then Moved.
 
     dropped_links: those that were not followed. refused: those among them that the rules of the crawl refuse,
     by the reason. items_dropped: items that pipeline steps have dropped, by the reason.

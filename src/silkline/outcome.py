@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from silkline.request import Request
+from silkline.request import Onward, Request
 
 MASK = 2**64 - 1
 
@@ -25,6 +25,7 @@ class Lease(msgspec.Struct, frozen=True):
     host: the politeness key.
     deliveries: how often the request was leased since it was added or resent, this time included.
     starts_in: seconds from the moment the lease was given until the host allows the fetch.
+    delay: seconds that the host wants between two starts.
     """
 
     request: Request
@@ -33,6 +34,7 @@ class Lease(msgspec.Struct, frozen=True):
     host: str
     deliveries: int = 1
     starts_in: float = 0.0
+    delay: float = 0.0
 
 
 class LeaseBatch(msgspec.Struct, frozen=True):
@@ -122,7 +124,15 @@ class Dead(msgspec.Struct, frozen=True):
     error: str
 
 
-Verdict = Done | RetryLater | Dead
+class Moved(msgspec.Struct, frozen=True):
+    """A redirect has led to where the request has to wait for its turn: it is waiting at `host`, a politeness
+    key, before those that have not been asked for yet. The lease counts as no delivery."""
+
+    host: str
+    onward: Onward
+
+
+Verdict = Done | RetryLater | Dead | Moved
 
 
 def ends_a_visit(verdict: Verdict) -> bool:
@@ -219,10 +229,12 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
-    """Where a request is now. place: waiting, delayed, leased, done, dead or "never seen"; detail: why."""
+    """Where a request is now. place: waiting, delayed, leased, done, dead or "never seen"; detail: why.
+    host: the politeness key under which it is there, where redirects have led it; else ""."""
 
     place: str
     detail: str = ""
+    host: str = ""
 
 
 class Heartbeat(msgspec.Struct, frozen=True):

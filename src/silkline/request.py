@@ -19,6 +19,20 @@ MAX_NESTING = 100
 """Levels of lists and objects in `extra`: what is read here must be read on a deeper stack, too."""
 
 
+class Onward(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Where redirects have led a request that waits there for its turn.
+
+    url, method, headers, body: what is to be asked for next. via: the URLs that redirected there, first one
+    first.
+    """
+
+    url: str
+    via: tuple[str, ...]
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+
+
 class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One thing to fetch. Frozen and JSON-serialisable; never pickled.
 
@@ -36,6 +50,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     session: name of the cookies and identity to use; None for the crawl's usual one.
     redo: of a page that was done and is visited again for its dead items, these, as (index, output or "" for
         all of them): files get no others of its items again. Set by the frontier.
+    onward: where its redirects have led so far; None before the first one. Set by the frontier.
     """
 
     url: str
@@ -52,6 +67,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     proxy: str | None = None
     session: str | None = None
     redo: tuple[tuple[int, str], ...] = ()
+    onward: Onward | None = None
 
     def __post_init__(self) -> None:
         if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:
@@ -71,6 +87,11 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         kind = "application/json" if form is None else "application/x-www-form-urlencoded"
         headers = {"Content-Type": kind, **fields.pop("headers", {})}
         return cls(url, method="POST", headers=headers, body=body, **fields)
+
+    @property
+    def target(self) -> str:
+        """The URL that is to be asked for next: its own, or where redirects have led."""
+        return self.url if self.onward is None else self.onward.url
 
     @property
     def fingerprint(self) -> int:
@@ -154,6 +175,8 @@ def _checked(request: Request) -> Request:
         raise TaskError("save_to names a local file: a task from outside must not carry it")
     if request.redo:
         raise TaskError("redo is set by the frontier: a task from outside must not carry it")
+    if request.onward is not None:
+        raise TaskError("onward is set by the frontier: a task from outside must not carry it")
     if request.proxy is not None and not _is_proxy(request.proxy):
         raise TaskError("proxy is no URL such as http://host:3128, and no region such as region:de")
     if request.session is not None and not _is_session(request.session):

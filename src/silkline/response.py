@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from silkline.request import Request
+from silkline.request import Onward, Request
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -58,6 +58,8 @@ class Response(msgspec.Struct, frozen=True):
         tells it to `silkline fetch`, --debug-http and --har alone).
     saved_to: the file that got the body (see Request.save_to); then `body` is empty.
     trail: the exchanges that led here, the last one its own; only kept where pages are archived.
+    onward: of a redirect that was not followed because its target has to wait for its turn: what to go on
+        with; else None.
     """
 
     url: str
@@ -75,6 +77,7 @@ class Response(msgspec.Struct, frozen=True):
     saved_to: str | None = None
     trail: tuple[Hop, ...] = ()
     tls: str = ""
+    onward: Onward | None = None
 
     def header(self, name: str) -> str | None:
         """The first header of that name (any case), decoded as latin-1; None if there is none."""

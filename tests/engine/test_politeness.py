@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.site import Site
+from tests.site import Site, check_spacing
 
 from silkline import Crawler, Request
 
@@ -75,14 +74,6 @@ def test_each_host_has_its_own_robots_txt_and_their_domain_the_longest_delay(fro
     assert (report.pages, report.refused) == (7, {"robots": 1})
     late = sorted(starts)[2:]  # the two files are read first
     check_spacing(late, 0.2)
-
-
-def check_spacing(starts: list[float], delay: float) -> None:
-    """What the server sees of a start comes late on a busy machine, which makes one gap longer and the next
-    one shorter; a burst would make several short."""
-    gaps = [later - earlier for earlier, later in pairwise(starts)]
-    assert starts[-1] - starts[0] >= len(gaps) * delay - 0.1, gaps
-    assert sum(gap < 0.6 * delay for gap in gaps) <= 1, gaps
 
 
 def test_a_delay_spaces_the_starts(frontier: str) -> None:

@@ -31,13 +31,14 @@ from silkline.outcome import (
     HostPace,
     Item,
     Lease,
+    Moved,
     Outcome,
     Overview,
     RetryLater,
     Verdict,
 )
 from silkline.protocols import Frontier, Positions
-from silkline.request import Request
+from silkline.request import Onward, Request
 from silkline.url import host_of
 from tests.frontier.conftest import BACKENDS, ManualClock
 
@@ -84,6 +85,9 @@ verdicts: st.SearchStrategy[Verdict] = st.one_of(
     st.just(Done()),
     st.builds(RetryLater, quarters, st.sampled_from(CAUSES), st.text(max_size=5), st.booleans()),
     st.builds(Dead, st.sampled_from([*CAUSES, "robots"]), st.text(max_size=5)),
+    st.sampled_from(["http://a/elsewhere", "http://d/elsewhere", "http://e/elsewhere"]).map(
+        lambda url: Moved(host_of(url), Onward(url, ("http://a/0",)))
+    ),
 )
 options = st.builds(
     FrontierOptions,

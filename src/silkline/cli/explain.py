@@ -65,7 +65,7 @@ def _found(store: Store, url: str) -> tuple[Whereabouts, HostState | None]:
 
     async def look(opened: Frontier) -> tuple[Whereabouts, HostState | None]:
         found = await opened.explain(url)
-        (key,) = await opened.politeness_keys([url])
+        key = found.host or (await opened.politeness_keys([url]))[0]
         if found.place == "never seen" and not found.detail:
             found = Whereabouts(found.place, await why_never_seen(opened, facts, url))
         return found, await opened.host(key)

@@ -13,7 +13,7 @@ import msgspec
 from silkline.engine.refused_rows import RefusedRows
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError
 from silkline.events import Trouble
-from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Outcome, RetryLater
+from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Moved, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
 from silkline.sinks.opened import answering, blamed
 from silkline.sinks.record import text_of
@@ -173,7 +173,7 @@ def supersedes(outcome: Outcome) -> bool:
     if lease.request.redo:  # these count until it is done again
         return isinstance(verdict, Done)
     again = lease.deliveries > 1 or lease.request.retry_count > 0
-    return again and not isinstance(verdict, RetryLater)
+    return again and not isinstance(verdict, (RetryLater, Moved))
 
 
 def dead_item(item: Item, outcome: Outcome, cause: str, error: str, sink: str = "") -> DeadItem:

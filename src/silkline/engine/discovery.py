@@ -115,13 +115,17 @@ class RedirectGuard:
 
     async def hop(self, request: Request, call_next: CallNext) -> Response:
         """Middleware around each hop of a fetch. Raises OutOfScope."""
+        self.check(request)
+        return await call_next(request)
+
+    def check(self, request: Request) -> None:
+        """Raises OutOfScope where the visited page must not redirect to there."""
         first = _visiting.get()
         # A robots.txt is read within some page's visit, but is no part of it.
         if first is not None and request.url != first.url and not request.url.endswith("/robots.txt"):
             reason = self._scope.redirect(request.url, first.url, first.depth)
             if reason:
                 raise OutOfScope(f"redirected to {request.url[:500]}, which is {reason}")
-        return await call_next(request)
 
 
 def expect_content(page: Page, wanted: Sequence[str]) -> None:

@@ -98,6 +98,14 @@ class Held:
         self._timers[lease.token] = asyncio.get_running_loop().call_later(wait, self._due, lease)
         return True
 
+    def has_to_wait(self, lease: Lease) -> bool:
+        """Whether a further request of a visit to its own host is not to be sent before the frontier says so:
+        the host wants a delay, or to be left alone."""
+        if lease.delay or self._delay_of(lease.host):
+            return True
+        until = self._blocked.get(lease.host)
+        return until is not None and until > asyncio.get_running_loop().time()
+
     def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
         if self._delay or self._own_delays:
             now = monotonic()

@@ -15,8 +15,9 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.leases import Held
+from silkline.engine.turns import is_elsewhere, was_redirected
 from silkline.events import Visited
-from silkline.outcome import Done, HostPace, Lease
+from silkline.outcome import Done, HostPace, Moved
 from silkline.politeness.limiter import (
     ALARMS,
     LimiterRules,
@@ -29,8 +30,6 @@ from silkline.politeness.limiter import (
     written,
 )
 from silkline.protocols import Frontier
-from silkline.response import Response
-from silkline.url import host_of
 
 PERIOD = (0.9, 1.1)
 """Seconds between two tellings, at random so that many workers do not tell as one."""
@@ -110,10 +109,12 @@ class Pacing:
         if watch.ignore and monotonic() - visited.seconds < watch.ignore:
             return
         sample = watch.sample
+        if isinstance(verdict, Moved):
+            return
         if not isinstance(verdict, Done):
             cause = verdict.cause
             if cause in BUSY or cause in FAILED:
-                if response is not None and response.history and is_elsewhere(response, lease):
+                if response is not None and is_elsewhere(response, lease):
                     return
                 if cause in BUSY:
                     sample.busy += 1
@@ -124,7 +125,7 @@ class Pacing:
                 if watch.in_a_row in ALARMS:
                     self._alarm.set()
                 return
-        if response is None or response.from_cache or response.history:
+        if response is None or response.from_cache or was_redirected(response, lease):
             return
         watch.in_a_row = 0
         sample.answered += 1
@@ -192,11 +193,6 @@ class Pacing:
         if len(self._watches) > MAX_WATCHED:
             keep = heard | self._heard
             self._watches = {host: watch for host, watch in self._watches.items() if host in keep}
-
-
-def is_elsewhere(response: Response, lease: Lease) -> bool:
-    """Whether redirects have led to another host."""
-    return host_of(response.url) != host_of(lease.request.url)
 
 
 def rules_of(settings: Settings) -> LimiterRules:

@@ -14,11 +14,13 @@ from silkline.engine.effects import LinkRules
 from silkline.engine.items import ItemMaker
 from silkline.engine.keeper import Keeper
 from silkline.engine.known import KnownUrls
+from silkline.engine.leases import Held
 from silkline.engine.monitor import Publish
 from silkline.engine.refusals import FoundTraps
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.robots import robot_listening
 from silkline.engine.steps import Steps
+from silkline.engine.turns import Turns
 from silkline.engine.visit import Tools
 from silkline.fetch.identity.referer import referer_by
 from silkline.observe.tally import Tally
@@ -56,6 +58,7 @@ class Parts(msgspec.Struct, frozen=True):
 def tools_of(
     parts: Parts,
     settings: Settings,
+    held: Held,
     retry: RetryPolicy,
     known: KnownUrls,
     found: FoundTraps,
@@ -63,6 +66,7 @@ def tools_of(
 ) -> Tools:
     robot = robot_listening(settings)
     policy = None if parts.robots is None else parts.robots.admit
+    guard = None if parts.scope is None else RedirectGuard(parts.scope)
     rules = LinkRules(
         parts.router,
         known,
@@ -88,5 +92,6 @@ def tools_of(
         twins=twins,
         unindexed=robot if settings.robots_meta == "all" else None,
         place=parts.frontier.politeness_keys if parts.frontier.politeness_by == "ip" else None,
-        policy=policy if parts.scope is None else RedirectGuard(parts.scope).after(policy),
+        policy=policy if guard is None else guard.after(policy),
+        turns=Turns(parts.frontier.politeness_keys, held, None if guard is None else guard.check),
     )

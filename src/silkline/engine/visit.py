@@ -14,6 +14,7 @@ from silkline.engine.effects import LinkRules, handle, is_cancelled, page_text
 from silkline.engine.items import ItemMaker
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.engine.steps import Steps
+from silkline.engine.turns import Turns, is_elsewhere, was_redirected
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
@@ -45,6 +46,7 @@ class Tools(msgspec.Struct, frozen=True):
     content_types: what pages may be; () for anything. twins: looks for pages that are nearly identical.
     place: finds out to which politeness keys links belong, where that may take long.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
+    turns: which redirects have to wait for their turn; None where all are followed at once.
     busy: the hosts that have said 429 lately, and not for how long.
     """
 
@@ -62,6 +64,7 @@ class Tools(msgspec.Struct, frozen=True):
     unindexed: str | None = None
     place: Callable[[Sequence[str]], Awaitable[Sequence[str]]] | None = None
     policy: Policy | None = None
+    turns: Turns | None = None
     busy: BusyHosts = msgspec.field(default_factory=BusyHosts)
 
 
@@ -77,9 +80,15 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         handler = tools.router.handler(lease.request.label)
         if tools.policy is not None:
             await tools.policy(lease.request, lease.host)
+        if tools.turns is not None:
+            tools.turns.begin(lease)
         response = await tools.fetch(lease.request)
+        if response.onward is not None and tools.turns is not None:
+            verdict = await tools.turns.moved(response.onward)
+            archived = await tools.items.archived(response, lease)
+            return Visited(Outcome(lease, verdict, archived), response, perf_counter() - started)
         expect_success(response, tools.clock)
-        if tools.busy and not response.history:
+        if tools.busy and not was_redirected(response, lease):
             tools.busy.answered(lease.host, started)
         page = Page(response)
         if tools.content_types:
@@ -102,15 +111,15 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
-        verdict = tools.retry.verdict(error, lease.request)
+        failed = tools.retry.verdict(error, lease.request)
         block = host_block(error)
-        # After a redirect it may be another host that is busy; that one's requests will find out themselves.
-        if block != 0.0 and response is not None and host_of(response.url) != host_of(lease.request.url):
+        # It may be another host that is busy; that one's requests will find out themselves.
+        if block != 0.0 and response is not None and is_elsewhere(response, lease):
             block = 0.0
         elif block is None:
             block = tools.busy.busy(lease.host, started, perf_counter())
         archived = await tools.items.archived(response, lease)
-        outcome = Outcome(lease, verdict, archived, block_host=block)
+        outcome = Outcome(lease, failed, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise

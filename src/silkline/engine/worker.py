@@ -18,6 +18,7 @@ from silkline.engine.refusals import FoundTraps
 from silkline.engine.retry import RetryPolicy
 from silkline.engine.seeder import Seeder
 from silkline.engine.steering import Levers, Pulse, Steering
+from silkline.engine.turns import outside_visits
 from silkline.engine.visitors import Visitors
 from silkline.errors import ConfigError, SilklineError
 from silkline.events import Stopping, Trouble
@@ -90,9 +91,11 @@ class Worker:
         )
         self._found_traps = FoundTraps(parts.frontier)
         self._twins = NearDuplicates() if settings.near_duplicates else None
-        self._tools = tools_of(parts, settings, retry, self._known, self._found_traps, self._twins)
+        self._tools = tools_of(
+            parts, settings, self._held, retry, self._known, self._found_traps, self._twins
+        )
         if parts.robots is not None:
-            parts.robots.use(parts.fetch, self._space_out)
+            parts.robots.use(outside_visits(parts.fetch), self._space_out)
 
     @property
     def allowed(self) -> int:

@@ -6,7 +6,8 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from http import HTTPStatus
 
 import ada_url
@@ -17,7 +18,7 @@ from silkline.fetch.refresh import refresh_of
 from silkline.fetch.target import origin, split_credentials, wire_url
 from silkline.fetch.wire.redact import redacted_url
 from silkline.protocols import CallNext
-from silkline.request import Request
+from silkline.request import Onward, Request
 from silkline.response import Response, Timings
 from silkline.url import MAX_URL_LENGTH
 
@@ -26,6 +27,12 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 MAX_SAME_URL = 2
 """A site may set a cookie and redirect to the same URL once; a third visit of a URL is a loop."""
+
+Stays = Callable[[Request], Awaitable[bool]]
+"""`await stays(request)`: whether the next hop may be asked for at once. Raises where it never may."""
+
+stays_here: ContextVar[Stays | None] = ContextVar("stays_here", default=None)
+"""Who is asked about each redirect that the current task follows; by default nobody."""
 
 _BODY_HEADERS = frozenset(
     {"content-encoding", "content-language", "content-length", "content-location", "content-type"}
@@ -50,7 +57,8 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
     """Fetch `request` with `hop`, which fetches one URL, and go where the responses point.
 
     The response's `url` is the last one with its fragment, `history` the ones before, `request` the first
-    request, and `timings` count from the first hop.
+    request, and `timings` count from the first hop. Where the next hop has to wait for its turn the response
+    is the redirect, with `onward`; a request that has waited goes on there, with `timings` from there on.
 
     limit: redirects followed at most.
     refresh: whether pages are left that refresh to another URL (see `fetch/refresh.py`), as by a 303.
@@ -58,12 +66,11 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
     Raises TooManyRedirects past the limit or in a loop, BlockedError for a Location that is not http(s),
     BadUrlError for one that is no URL, and what `hop` raises.
     """
-    response = await hop(request)
-    if not refresh and location_of(response.status, response.headers) is None:
+    current, history = _begun(request)
+    response = await hop(current)
+    if not history and not refresh and location_of(response.status, response.headers) is None:
         # What middleware around the hop added, such as cookies, is no part of the request.
         return response if response.request is request else msgspec.structs.replace(response, request=request)
-    current = request
-    history: list[str] = []
     spent: list[Timings] = []
     while (following := _following(current, response, history, refresh)) is not None:
         history.append(current.url)
@@ -75,10 +82,44 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
         current = following
         if history.count(current.url) >= MAX_SAME_URL:
             raise TooManyRedirects(f"redirect loop through {redacted_url(current.url[:200])}")
+        stays = stays_here.get()
+        if stays is not None and not await stays(current):
+            onward = Onward(current.url, tuple(history), current.method, current.headers, current.body)
+            return _answer(response, request, history[:-1], spent[:-1], onward)
         response = await hop(current)
+    return _answer(response, request, history, spent)
+
+
+def _answer(
+    response: Response,
+    request: Request,
+    history: Sequence[str],
+    spent: Sequence[Timings],
+    onward: Onward | None = None,
+) -> Response:
     return msgspec.structs.replace(
-        response, request=request, history=tuple(history), timings=_sum(spent, response.timings)
+        response,
+        request=request,
+        history=tuple(history),
+        timings=_sum(spent, response.timings),
+        onward=onward,
     )
+
+
+def _begun(request: Request) -> tuple[Request, list[str]]:
+    """The first hop, and the URLs that have led there."""
+    onward = request.onward
+    if onward is None:
+        return request, []
+    first = msgspec.structs.replace(
+        request,
+        url=onward.url,
+        method=onward.method,
+        headers=onward.headers,
+        body=onward.body,
+        onward=None,
+    )
+    return first, list(onward.via)
 
 
 def _following(request: Request, response: Response, history: Sequence[str], refresh: bool) -> Request | None:

@@ -32,6 +32,7 @@ from silkline.outcome import (
     KeptValue,
     Lease,
     LeaseBatch,
+    Moved,
     Outcome,
     Overview,
     Refused,
@@ -146,14 +147,14 @@ class MemoryFrontier:
         touched = []
         for outcome in accepted:
             entry = self._leased.pop(outcome.lease.token)
-            touched.append(entry.host)
-            self._conclude(entry, outcome.verdict, now)
+            host = entry.host
+            touched += [host, self._conclude(entry, outcome.verdict, now)]
             if items := rules.dead_items(outcome, now):
                 self._dead_pages[entry.id] = DeadPage(
                     entry.id, entry.fingerprint, entry.host.key, entry.request, items, now
                 )
             if outcome.block_host > 0:
-                entry.host.blocked_until = max(entry.host.blocked_until, now + outcome.block_host)
+                host.blocked_until = max(host.blocked_until, now + outcome.block_host)
         self._seen.update(claimed)
         self._aliases.update(claimed)
         added, refused = self._enqueue(links, now)
@@ -291,7 +292,7 @@ class MemoryFrontier:
         for place in (self._waiting, self._delayed, self._leased, self._dead):
             for entry in place.values():
                 if entry.fingerprint == fingerprint:
-                    return self._describe(entry, place, now)
+                    return rules.on_the_way(self._describe(entry, place, now), entry.request, entry.host.key)
         return rules.ALIAS if fingerprint in self._aliases else rules.DONE
 
     async def remember(self, facts: Mapping[str, str]) -> None:
@@ -400,7 +401,7 @@ class MemoryFrontier:
 
     def _wait(self, entry: Entry, now: float) -> None:
         """Put it back where its age puts it; the caller settles the host."""
-        queue = entry.host.queues.setdefault(entry.request.priority, Queue(due=now))
+        queue = entry.host.queues.setdefault(rules.priority_of(entry.request), Queue(due=now))
         heappush(queue.ids, entry.id)
         self._waiting[entry.id] = entry
 
@@ -456,7 +457,8 @@ class MemoryFrontier:
         return leases
 
     def _lease(self, entry: Entry, before: int, now: float) -> Lease:
-        starts_in = before * delay_of(entry.host, self._options)
+        delay = delay_of(entry.host, self._options)
+        starts_in = before * delay
         self._last_token += 1
         entry.token, entry.worker = self._last_token, self._worker
         entry.deliveries += 1
@@ -466,7 +468,7 @@ class MemoryFrontier:
         entry.host.last_token = entry.token
         self._leased[entry.token] = entry
         return Lease(
-            entry.request, entry.token, entry.fingerprint, entry.host.key, entry.deliveries, starts_in
+            entry.request, entry.token, entry.fingerprint, entry.host.key, entry.deliveries, starts_in, delay
         )
 
     def _wake_in(self, now: float, *, only_expiries: bool) -> float | None:
@@ -488,10 +490,17 @@ class MemoryFrontier:
                 stale.append(token)
         return list(accepted.values()), stale
 
-    def _conclude(self, entry: Entry, verdict: Verdict, now: float) -> None:
+    def _conclude(self, entry: Entry, verdict: Verdict, now: float) -> Host:
+        """Returns the host that it belongs to from now on; the caller settles it."""
         self._ended_visits += ends_a_visit(verdict)
         if isinstance(verdict, Done):
-            return
+            return entry.host
+        if isinstance(verdict, Moved):
+            entry.request = rules.moved(entry.request, verdict.onward)
+            entry.host = self._host(verdict.host)
+            entry.deliveries -= 1
+            self._wait(entry, now)
+            return entry.host
         entry.cause, entry.error = verdict.cause, rules.storable(verdict.error)
         if isinstance(verdict, RetryLater):
             retries = entry.request.retry_count + verdict.costs_retry
@@ -500,6 +509,7 @@ class MemoryFrontier:
             self._delayed[entry.id] = entry
         else:
             self._bury(entry, now)
+        return entry.host
 
     def _bury(self, entry: Entry, now: float) -> None:
         entry.at = now
@@ -519,10 +529,10 @@ class MemoryFrontier:
         return chosen[:limit]
 
     def _describe(self, entry: Entry, place: Mapping[int, Entry], now: float) -> Whereabouts:
-        host, priority = entry.host, entry.request.priority
+        host, priority = entry.host, rules.priority_of(entry.request)
         if place is self._waiting:
             ahead = sum(
-                e.host is host and (-e.request.priority, e.id) < (-priority, entry.id)
+                e.host is host and (-rules.priority_of(e.request), e.id) < (-priority, entry.id)
                 for e in self._waiting.values()
             )
             return rules.describe_waiting(ahead, host.key, priority, host.blocked_until, now)

@@ -16,9 +16,10 @@ from silkline.frontier.redis_commit import Commits, Held
 from silkline.frontier.redis_inbox import Inbox
 from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink, Say
+from silkline.frontier.redis_moves import hand_over
 from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of
+from silkline.frontier.redis_wire import LEASE_FIELDS, Letter, Placed, arrivals, leases_of
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
@@ -262,7 +263,7 @@ class RedisFrontier:
 
     async def explain(self, url: str) -> Whereabouts:
         host = await self._job.groups.key(url)
-        return await redis_reads.explain(self._job.of(host), host, self.fingerprint(url))
+        return await redis_reads.explain(self._job, host, self.fingerprint(url))
 
     async def remember(self, facts: Mapping[str, str]) -> None:
         if facts:
@@ -332,8 +333,10 @@ class RedisFrontier:
         for partition in (*partitions[self._turn :], *partitions[: self._turn]):
             reply = await self._ask(partition, count - len(batch.leases))
             budget, expiry, delayed, queue, still_open, entries, now, lost = reply[:8]
-            given = leases_of(reply[8:])
+            given = leases_of(reply[9:])
             fell_back = fell_back or bool(lost)
+            if reply[8]:  # of a worker that has died, most likely
+                await hand_over(self._job, partition)
             inbox += entries
             spent = 0 <= budget <= len(given)
             moments = (expiry,) if spent else (expiry, delayed, queue)
@@ -362,7 +365,7 @@ class RedisFrontier:
         resent, unsure, self._unsure = self._link.resent, self._unsure, True
         reply = await partition.lease(count, self._job.options.max_pages)
         self._unsure = unsure or self._link.resent != resent
-        for i in range(8, len(reply), 5):
+        for i in range(9, len(reply), LEASE_FIELDS):
             safe = asked + float(reply[i + 2]) + self._job.options.lease_seconds
             self._held[int(reply[i])] = (reply[i + 3].decode(), safe)
         return reply

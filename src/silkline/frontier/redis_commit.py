@@ -10,10 +10,11 @@ import msgspec
 
 from silkline.frontier import redis_reads, rules
 from silkline.frontier.redis_job import Job
+from silkline.frontier.redis_moves import hand_over
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import arrivals, refused_of
+from silkline.frontier.redis_wire import arrivals, fingerprint_bytes, refused_of
 from silkline.frontier.store_thread import StoreThread
-from silkline.outcome import NONE_REFUSED, Committed, Outcome
+from silkline.outcome import NONE_REFUSED, Committed, Done, Moved, Outcome
 from silkline.protocols import Clock, Deliver, Positions
 
 
@@ -126,10 +127,17 @@ class Commits:
                 new_links, over = await other.add(arrivals(batch))
                 added += new_links
                 refused += over
-            word, rest = await partition.commit(outcomes, own, moved, claims.pop(partition, ()))
+            word, rest = await partition.commit(
+                outcomes,
+                own,
+                moved,
+                claims.pop(partition, ()),
+                lambda host: self._job.of(host) is partition,
+            )
             if word == "ok":
                 for other, fingerprints in claims.items():
                     await other.known(fingerprints, mark=True)
+                await self._after_redirects(partition, outcomes)
                 self._positions = dict(new)
                 self._raw[partition] |= {name: numbered for name, numbered, _ in moved}
                 for outcome in outcomes:
@@ -149,6 +157,21 @@ class Commits:
             for token in late:
                 self._held.pop(token, None)
             outcomes = [outcome for outcome in outcomes if outcome.lease.token not in late]
+
+    async def _after_redirects(self, partition: Partition, outcomes: Sequence[Outcome]) -> None:
+        """What redirects lead to other partitions goes there; of what is done these need not know more."""
+        if len(self._job.partitions) == 1:
+            return
+        if any(isinstance(outcome.verdict, Moved) for outcome in outcomes):
+            await hand_over(self._job, partition)
+        for outcome in outcomes:
+            onward = outcome.lease.request.onward
+            if onward is None or not isinstance(outcome.verdict, Done):
+                continue
+            urls = (outcome.lease.request.url, *onward.via)
+            key_of = await self._job.groups.keys(urls)
+            for other in {self._job.of(key_of(url)) for url in urls} - {partition}:
+                await other.command("HDEL", "away", fingerprint_bytes(outcome.lease.fingerprint))
 
     async def _claims(self, outcomes: Sequence[Outcome]) -> tuple[set[int], dict[Partition, list[int]]]:
         """The tokens of the duplicates, and the fingerprints that become seen.

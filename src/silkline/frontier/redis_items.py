@@ -30,9 +30,9 @@ async def _pages(partition: Partition, groups: Groups) -> AsyncIterator[list[Mem
         flat = await partition.command("ZRANGE", "dead_items", start, end - 1, "WITHSCORES")
         members = _pairs(flat)
         pages = [dead_page_of(member, at) for member, at in reversed(members)]
-        key_of = await groups.keys(page.request.url for page in pages)
+        key_of = await groups.keys(page.request.target for page in pages)
         yield [
-            (msgspec.structs.replace(page, host=key_of(page.request.url)), member)
+            (msgspec.structs.replace(page, host=key_of(page.request.target)), member)
             for page, (member, _) in zip(pages, reversed(members), strict=True)
         ]
         end = start

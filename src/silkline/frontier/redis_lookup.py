@@ -17,7 +17,7 @@ from silkline.frontier.redis_reads import text_of, workers_of
 
 OWN = re.compile(
     r"(meta|hosts|groups|aliases|paces|levels|expiry|delayed|ops|idle|hungry|taken|draining|positions|facts|config|stats"
-    r"|workers|task:wait|task:dead|url:done|dead_items|(seen|due|wait|back|held|kept|cache):.*)",
+    r"|workers|task:wait|task:dead|url:done|dead_items|leaving|away|(seen|due|wait|back|held|kept|cache):.*)",
     re.DOTALL,
 )
 """Names behind a partition's prefix that are the job's. Whatever else begins like it is left alone."""

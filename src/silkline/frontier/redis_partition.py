@@ -16,7 +16,7 @@ from silkline.frontier.dead_pages import DeadPage
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_wire import Arrivals, Letter, json_of, member_of, refused_of
 from silkline.keys import expanded
-from silkline.outcome import Done, Outcome, Refused, RetryLater, ends_a_visit
+from silkline.outcome import Done, Moved, Outcome, Refused, RetryLater, ends_a_visit
 from silkline.protocols import Decide
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -134,10 +134,14 @@ class Partition:
         links: Arrivals,
         positions: Sequence[tuple[str, str, str | None]],
         claims: Iterable[int],
+        is_ours: Callable[[str], bool],
     ) -> tuple[str, list[Any]]:
-        """("ok", [added, refused, example]), ("stale", tokens), ("moved", []) or ("claimed", [])."""
+        """("ok", [added, refused, example]), ("stale", tokens), ("moved", []) or ("claimed", []).
+
+        is_ours: whether a politeness key belongs to this partition.
+        """
         done: dict[str, list[str]] = {}
-        others: list[tuple[str, str, str, float, str, str, float, bool, bool]] = []
+        others: list[tuple[str | float, ...]] = []
         urls: list[bytes] = []
         payloads: list[bytes] = []
         for outcome in outcomes:
@@ -145,16 +149,18 @@ class Partition:
             if isinstance(verdict, Done):
                 if self.options.keep_done_urls:
                     urls.append(lease.request.url.encode())
-                if not (outcome.block_host or outcome.dead_items):
+                if not (outcome.block_host or outcome.dead_items or lease.request.onward):
                     done.setdefault(lease.host, []).append(str(lease.token))
                     continue
-            if isinstance(verdict, RetryLater):
+            if isinstance(verdict, (RetryLater, Moved)):
                 payloads.append(_again(outcome))
             dead_items = rules.dead_items(outcome, 0.0)
             if dead_items:
                 payloads.append(member_of(lease, dead_items))
-            ended = ends_a_visit(verdict)
-            ending = (*_ending(outcome), outcome.block_host, bool(dead_items), ended)
+            led, ended = lease.request.onward is not None, ends_a_visit(verdict)
+            ending = (*_ending(outcome), outcome.block_host, bool(dead_items), ended, led)
+            if isinstance(verdict, Moved):
+                ending += (verdict.host, rules.ON_THE_WAY, is_ours(verdict.host))
             others.append((str(lease.token), lease.host, *ending))
         word, *rest = await self.once(
             "commit",
@@ -201,7 +207,7 @@ class Partition:
             request = msgspec.structs.replace(letter.request, retry_count=0)
             args += (letter.text, letter.fingerprint.to_bytes(8, "big", signed=True) + json_of(request))
         heads = [
-            (letter.host, letter.request.priority, letter.id, str(letter.fingerprint), letter.place)
+            (letter.host, rules.priority_of(letter.request), letter.id, str(letter.fingerprint), letter.place)
             for letter in letters
         ]
         (moved,) = await self.once("resend", args, letters=heads, again=again)
@@ -212,7 +218,7 @@ class Partition:
     ) -> list[bool]:
         """Remove dead items: pages with their members of `dead_items`, and what they become. With `again`
         that is a payload, and the page is waiting. Returns for each whether the member was there."""
-        heads = [(page.host, page.request.priority, page.id) for page, _, _ in pages]
+        heads = [(page.host, rules.priority_of(page.request), page.id) for page, _, _ in pages]
         args = [text for _, old, new in pages for text in (old, new)]
         return [bool(there) for there in await self.once("items", args, pages=heads, again=again)]
 
@@ -245,16 +251,22 @@ def by_host(tokens: Iterable[tuple[int, str]]) -> HostTokens:
 
 def _again(outcome: Outcome) -> bytes:
     request, verdict = outcome.lease.request, outcome.verdict
+    if isinstance(verdict, Moved):
+        return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(
+            rules.moved(request, verdict.onward)
+        )
     cost = isinstance(verdict, RetryLater) and verdict.costs_retry
     request = msgspec.structs.replace(request, retry_count=request.retry_count + cost)
     return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(request)
 
 
-def _ending(outcome: Outcome) -> tuple[str, float, str, str]:
+def _ending(outcome: Outcome) -> tuple[str | float, ...]:
     """(verdict, after, cause, error)"""
     verdict = outcome.verdict
     if isinstance(verdict, Done):
         return "done", 0.0, "", ""
+    if isinstance(verdict, Moved):
+        return "moved", 0.0, "", ""
     if isinstance(verdict, RetryLater):
         return "retry", verdict.after, verdict.cause, rules.storable(verdict.error)
     return "dead", 0.0, verdict.cause, rules.storable(verdict.error)

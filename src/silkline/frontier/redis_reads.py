@@ -13,15 +13,20 @@ from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError
 from silkline.frontier import rules
 from silkline.frontier.groups import Groups
+from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
-from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of
+from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of, request_of
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
+from silkline.request import Request
 
 CHUNK = 1_000
 LOOKED_AT = 200_000
 """Entries of lists that one `explain` looks at, at most: the server does nothing else meanwhile."""
 HOSTS_LOOKED_AT = 5_000
+LEGS = 100
+"""Hosts to which one request is followed."""
+
 Raw = Mapping[Partition, Mapping[str, str]]
 """By partition: its sinks' positions, each with a number in front that says which one is newest."""
 
@@ -131,30 +136,28 @@ async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
     return causes
 
 
-async def explain(partition: Partition, host: str, fingerprint: int) -> Whereabouts:
-    place, *facts = await partition.call(
-        "explain",
-        [fingerprint_bytes(fingerprint)],
-        host=host,
-        fingerprint=str(fingerprint),
-        hex=fingerprint_bytes(fingerprint).hex(),
-        limit=LOOKED_AT,
-    )
+async def explain(job: Job, host: str, fingerprint: int) -> Whereabouts:
+    """host: the politeness key of the request's own URL."""
+    key, led = host, False
+    for _ in range(LEGS):
+        place, *facts = await job.of(key).call(
+            "explain",
+            [fingerprint_bytes(fingerprint)],
+            host=key,
+            led=led,
+            fingerprint=str(fingerprint),
+            hex=fingerprint_bytes(fingerprint).hex(),
+            limit=LOOKED_AT,
+        )
+        if place != b"away":
+            break
+        key, led = facts[0].decode(), True
     match place.decode():
-        case "waiting":
-            ahead, priority, blocked, now = facts
-            return rules.describe_waiting(int(ahead), host, int(priority), float(blocked), float(now))
-        case "delayed":
-            due, retries, cause = facts
-            return rules.describe_delayed(float(due), int(retries), cause.decode())
-        case "leased":
-            worker, expires, deliveries = facts
-            return rules.describe_leased(worker.decode(), float(expires), int(deliveries))
-        case "dead":
-            letter = letter_of(facts[0])
-            return rules.describe_dead(letter.cause, letter.error, letter.deliveries, letter.at)
-        case "done":
-            return rules.DONE
+        case "never seen":
+            return rules.not_seen(host, int(facts[0]), job.options.max_pages_per_host)
+        case "waiting" | "leaving" | "delayed" | "leased" | "dead":
+            found, request = _found(place.decode(), facts, key)
+            return rules.on_the_way(found, request, facts[0].decode() if place == b"leaving" else key)
         case "alias":
             return rules.ALIAS
         case "unknown":
@@ -162,7 +165,26 @@ async def explain(partition: Partition, host: str, fingerprint: int) -> Whereabo
                 f"known, but not among the {LOOKED_AT:,} entries that were looked at: done, or far behind"
             )
             return Whereabouts("waiting or done", detail)
-    return rules.not_seen(host, int(facts[0]), partition.options.max_pages_per_host)
+    return rules.DONE
+
+
+def _found(place: str, facts: Sequence[Any], host: str) -> tuple[Whereabouts, Request]:
+    """With the request as it is kept."""
+    if place == "dead":
+        letter = letter_of(facts[0])
+        described = rules.describe_dead(letter.cause, letter.error, letter.deliveries, letter.at)
+        return described, letter.request
+    request = request_of(facts[-1])
+    if place == "waiting":
+        ahead, priority, blocked, now = facts[:4]
+        return rules.describe_waiting(int(ahead), host, int(priority), float(blocked), float(now)), request
+    if place == "leaving":
+        return Whereabouts("waiting", f"on its way to {facts[0].decode()}"), request
+    if place == "delayed":
+        due, retries, cause = facts[:3]
+        return rules.describe_delayed(float(due), int(retries), cause.decode()), request
+    worker, expires, deliveries = facts[:3]
+    return rules.describe_leased(worker.decode(), float(expires), int(deliveries)), request
 
 
 async def waiting_hosts(partition: Partition) -> AsyncIterator[list[str]]:

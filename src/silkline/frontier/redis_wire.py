@@ -81,8 +81,11 @@ def fingerprint_bytes(fingerprint: int) -> bytes:
     return fingerprint.to_bytes(8, "big", signed=True)
 
 
+LEASE_FIELDS = 6
+
+
 def leases_of(flat: Sequence[Any]) -> tuple[Lease, ...]:
-    """From token, deliveries, starts_in, host and payload of each lease."""
+    """From token, deliveries, starts_in, host, payload and delay of each lease."""
     return tuple(
         Lease(
             _decode(flat[i + 4][8:]),
@@ -91,9 +94,14 @@ def leases_of(flat: Sequence[Any]) -> tuple[Lease, ...]:
             flat[i + 3].decode(),
             flat[i + 1],
             float(flat[i + 2]),
+            float(flat[i + 5]),
         )
-        for i in range(0, len(flat), 5)
+        for i in range(0, len(flat), LEASE_FIELDS)
     )
+
+
+def request_of(payload: bytes) -> Request:
+    return _decode(payload[8:])
 
 
 def refused_of(count: int, payload: bytes) -> Refused:
@@ -146,7 +154,7 @@ def member_of(lease: Lease, items: tuple[DeadItem, ...]) -> bytes:
 def dead_page_of(member: bytes, at: float) -> DeadPage:
     page = _page.decode(member[16:])
     items = tuple(msgspec.structs.replace(item, at=at) for item in page.items)
-    return DeadPage(int(member[:16]), page.fingerprint, host_of(page.request.url), page.request, items, at)
+    return DeadPage(int(member[:16]), page.fingerprint, host_of(page.request.target), page.request, items, at)
 
 
 def rest_of(page: DeadPage) -> bytes:
@@ -188,7 +196,7 @@ def letter_of(text: bytes, place: int = 0) -> Letter:
                 if _is_fingerprint(fingerprint)
                 else 0
             ),
-            host=host_of(request.url) if raw is None else "",
+            host=host_of(request.target) if raw is None else "",
             place=place,
             raw=raw,
         )

@@ -13,7 +13,7 @@ import msgspec
 
 from silkline.errors import TaskError
 from silkline.outcome import DeadItem, Done, Outcome, Whereabouts
-from silkline.request import Request
+from silkline.request import PRIORITY_LIMIT, Onward, Request
 
 SWEEP = 1_000
 """How many delayed requests, and how many expired leases, one `lease` moves at most."""
@@ -27,8 +27,20 @@ HUNGER = 3.0
 SECOND_HELPING = 0.1
 """Seconds until such a worker takes of what it left to the others, should they not want it."""
 
+ON_THE_WAY = PRIORITY_LIMIT + 1
+"""The priority of what redirects have led on: a visit that has begun is ended before others begin."""
+
 QUICK_RETURNS = 2
 """A request whose lease was lost this often at most is waiting again at once."""
+
+
+def priority_of(request: Request) -> int:
+    """The one by which it waits."""
+    return request.priority if request.onward is None else ON_THE_WAY
+
+
+def moved(request: Request, onward: Onward) -> Request:
+    return msgspec.structs.replace(request, onward=onward)
 
 
 def without_items(outcome: Outcome) -> Outcome:
@@ -150,10 +162,20 @@ def crash_error(deliveries: int) -> str:
 
 def describe_waiting(ahead: int, host: str, priority: int, blocked_until: float, now: float) -> Whereabouts:
     """`ahead`: requests of the same host that go first."""
-    detail = f"behind {ahead} of {host}, priority {priority}"
+    if priority == ON_THE_WAY:
+        detail = f"waiting for {host}, behind {ahead} others"
+    else:
+        detail = f"behind {ahead} of {host}, priority {priority}"
     if blocked_until > now:
         detail += f"; the host is blocked until {_moment(blocked_until)}"
     return Whereabouts("waiting", detail)
+
+
+def on_the_way(found: Whereabouts, request: Request, host: str) -> Whereabouts:
+    """With where redirects have led the request, if they have. host: the politeness key there."""
+    if request.onward is None:
+        return found
+    return Whereabouts(found.place, f"redirected to {request.onward.url[:500]}; {found.detail}", host)
 
 
 def describe_delayed(due: float, retry_count: int, cause: str) -> Whereabouts:

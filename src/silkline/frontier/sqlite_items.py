@@ -64,12 +64,13 @@ def resend(database: Database, cause: str | None, host: str | None, limit: int |
     for id, fingerprint, host_id, text in pages:
         items = database.rows("SELECT number, sink FROM dead_items WHERE page = ? ORDER BY number, sink", id)
         request = rules.redone(_request.decode(text), [tuple(item) for item in items])
+        priority = rules.priority_of(request)
         database.run(
             "INSERT INTO requests (id, fingerprint, host, priority, state, request) "
             "VALUES (?, ?, ?, ?, 'waiting', ?)",
-            *(id, fingerprint, host_id, request.priority, rules.encode([request])[1:-1].decode()),
+            *(id, fingerprint, host_id, priority, rules.encode([request])[1:-1].decode()),
         )
-        database.run("INSERT OR IGNORE INTO touched VALUES (?, ?)", host_id, request.priority)
+        database.run("INSERT OR IGNORE INTO touched VALUES (?, ?)", host_id, priority)
         database.run("DELETE FROM dead_items WHERE page = ?", id)
         database.run("DELETE FROM dead_pages WHERE id = ?", id)
     database.run("INSERT INTO settle (now) VALUES (?)", now)

@@ -145,24 +145,29 @@ def explain(database: Database, host: str, fingerprint: int, most: int | None, n
         return rules.not_seen(host, taken[0] if taken else 0, most)
     found = database.row(
         "SELECT r.id, r.state, r.request, r.deliveries, r.due, r.worker, r.expires, r.cause, r.error, r.at,"
-        " h.id, h.blocked_until"
+        " h.id, h.blocked_until, h.key"
         " FROM requests AS r JOIN hosts AS h ON h.id = r.host WHERE r.fingerprint = ?",
         fingerprint,
     )
     if found is None:
         alias = database.row("SELECT 1 FROM aliases WHERE fingerprint = ?", fingerprint)
         return rules.DONE if alias is None else rules.ALIAS
-    id, state, text, deliveries, due, worker, expires, cause, error, at, host_id, blocked_until = found
-    request = _request.decode(text)
+    request, key = _request.decode(found[2]), found[12]
+    return rules.on_the_way(_described(database, found, request, now), request, key)
+
+
+def _described(database: Database, found: Any, request: Request, now: float) -> Whereabouts:
+    id, state, _, deliveries, due, worker, expires, cause, error, at, host_id, blocked_until, key = found
     if state == "waiting":
+        priority = rules.priority_of(request)
         (ahead,) = database.row(
             "SELECT count(*) FROM requests WHERE state = 'waiting' AND host = ?1"
             " AND (priority > ?2 OR priority = ?2 AND id < ?3)",
             host_id,
-            request.priority,
+            priority,
             id,
         )
-        return rules.describe_waiting(ahead, host, request.priority, blocked_until, now)
+        return rules.describe_waiting(ahead, key, priority, blocked_until, now)
     if state == "delayed":
         return rules.describe_delayed(due, request.retry_count, cause)
     if state == "leased":

@@ -25,6 +25,7 @@ from silkline.outcome import (
     Heartbeat,
     Lease,
     LeaseBatch,
+    Moved,
     Outcome,
     Refused,
     RetryLater,
@@ -310,7 +311,8 @@ class SqliteStore:
             if isinstance(outcome.verdict, Done) and not outcome.block_host:
                 done.append(outcome.lease.token)
             else:
-                others.append((outcome.lease.token, *_ending(outcome.verdict), outcome.block_host))
+                ending, moved = _ending(outcome.verdict), _moved(outcome.verdict)
+                others.append((outcome.lease.token, *ending, outcome.block_host, *moved))
         self._database.run("INSERT INTO finish VALUES (?, ?, ?)", now, _json(done), _json(others))
         (tokens,) = self._database.row("SELECT json_group_array(token) FROM ending")
         accepted = set(_integers.decode(tokens))
@@ -403,10 +405,17 @@ def _ending(verdict: Verdict) -> tuple[str, float | None, str | None, str | None
     ended = int(ends_a_visit(verdict))
     if isinstance(verdict, Done):
         return "done", None, None, None, 0, ended
+    if isinstance(verdict, Moved):
+        return "moved", None, None, None, 0, ended
     error = rules.storable(verdict.error)
     if isinstance(verdict, RetryLater):
         return "retry", verdict.after, verdict.cause, error, int(verdict.costs_retry), ended
     return "dead", None, verdict.cause, error, 0, ended
+
+
+def _moved(verdict: Verdict) -> tuple[str | None, str | None]:
+    """(target, onward) for `finish`."""
+    return (verdict.host, _json(verdict.onward)) if isinstance(verdict, Moved) else (None, None)
 
 
 def _json(value: Any) -> str:

@@ -18,7 +18,7 @@ from silkline.errors import ConfigError
 from silkline.events import Event, Kept, LeftAlone, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
-from silkline.outcome import REFUSALS, Dead, Done, RetryLater
+from silkline.outcome import REFUSALS, Dead, Done, Moved, RetryLater
 from silkline.resolve import without_password
 from silkline.values import LogLevel
 
@@ -78,7 +78,7 @@ class LogHook:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Visited):
-            if self._debug or not isinstance(event.outcome.verdict, Done):
+            if self._debug or not isinstance(event.outcome.verdict, (Done, Moved)):
                 self._visited(event)
             for item in event.outcome.dead_items:
                 self._logger.warning(
@@ -107,6 +107,11 @@ class LogHook:
             facts["status"] = event.response.status
         if isinstance(verdict, Done):
             self._logger.debug("page done", items=len(outcome.items), links=len(outcome.links), **facts)
+            return
+        if isinstance(verdict, Moved):
+            self._logger.debug(
+                "redirect waits for its host", onward=without_password(verdict.onward.url), **facts
+            )
             return
         if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
             self._logger.debug("page refused", cause=verdict.cause, reason=verdict.error, **facts)

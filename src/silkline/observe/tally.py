@@ -12,7 +12,7 @@ from silkline.events import Event, Kept, LeftAlone, Seeded, Trouble, Visited
 from silkline.observe import fields, histogram
 from silkline.observe.fields import FieldTally
 from silkline.observe.histogram import Histogram
-from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Refused
+from silkline.outcome import NONE_REFUSED, REFUSALS, Dead, Done, Moved, Refused
 
 REASONS_KEPT = 5
 TEXTS_KEPT = 20
@@ -96,6 +96,8 @@ class Tally(msgspec.Struct):
 
     def _visited(self, event: Visited) -> None:
         verdict = event.outcome.verdict
+        if isinstance(verdict, Moved):
+            return  # it has not ended: it goes on at another host
         if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
             self.refused[verdict.cause] = self.refused.get(verdict.cause, 0) + 1
             _count_text(self.refused_by, verdict.error, 1)

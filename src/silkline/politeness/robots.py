@@ -110,23 +110,25 @@ class Robots:
         self._slow_down = slow_down
 
     async def admit(self, request: Request, key: str) -> None:
-        """Return if the page may be fetched now. key: the politeness key, which several hosts may share.
+        """Return if the page may be fetched now, where redirects have led it so far. key: the politeness key,
+        which several hosts may share.
 
         Raises RobotsRefused; Postponed while the file cannot be had, and where the host's delay has just
         been learnt and another page goes first; RobotsUnreachable when that has lasted too long; and the
         FetchError of a host that cannot be reached at all.
         """
-        host = host_of(request.url)
+        url = request.target
+        host = host_of(url)
         entry, flight = self._memory.get(host), None
         if entry is None:
             entry, flight = await self._look_up(host, key)
-        if (wait := self._check(entry, request.url)) is not None:
+        if (wait := self._check(entry, url)) is not None:
             raise Postponed(f"{entry.known.source}: {entry.known.note}; tried again in {wait:.0f} s")
         if flight is not None and self._delay(entry.known):
             if flight.passed:
                 raise Postponed(f"{entry.known.source} asks for a delay")
             flight.passed = True
-        self._admitted = request.url
+        self._admitted = url
 
     async def hop(self, request: Request, call_next: CallNext) -> Response:
         """Middleware around each hop: where a redirect leads needs leave, too."""

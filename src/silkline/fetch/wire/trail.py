@@ -31,7 +31,8 @@ class Trail:
             response = await call_next(request)
         finally:
             self._hops.reset(before)
-        count = len(response.history) + 1
+        led = 0 if request.onward is None else len(request.onward.via)
+        count = len(response.history) + 1 - led
         return msgspec.structs.replace(response, trail=tuple(hops[-count:]))
 
     def watch(self, exchange: Exchange) -> None:

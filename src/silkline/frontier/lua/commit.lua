@@ -1,10 +1,12 @@
 -- needs: hosts, requests, seen
 -- Finish leases, all or nothing: record done, retry or dead, enqueue links, keep the sinks' positions.
 -- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block,
---   dead_items, ended}, ...}, dead_items: whether it has some; ended: whether the page budget counts it;
+--   dead_items, ended, led, target, priority, here}, ...}, dead_items: whether it has some; ended: whether the
+--   page budget counts it; led: whether redirects have led the request to that host; target, priority: where a
+--   'moved' one waits from now on, here: whether that is in this partition;
 --   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links;
 --   claims: fingerprints (decimal) that are not seen yet, and are from now on.
--- ARGV from 2 on: those URLs, then for each of the others that is a retry its payload (with the count raised),
+-- ARGV from 2 on: those URLs, then for each of the others that is a retry or moved its payload as it is then,
 --   and for each that has dead items its page (see items.lua), then the links.
 -- Reply: {'ok', added, refused, example}; {'stale', token, ...}, {'moved'} (a position is not what the caller
 --   believes) or {'claimed'} (one of the claims is seen), and then nothing has changed.
@@ -80,13 +82,17 @@ end
 
 local retried, ended = 0, finished
 for _, outcome in ipairs(call.others) do
-    local token, key, verdict, after, cause, error, block, dead_items, counts = unpack(outcome)
+    local token, key, verdict, after, cause, error, block, dead_items, counts, led, target, priority, here =
+        unpack(outcome)
     local h = host(key)
     end_leases(h, { token }, function(request)
         request.cause, request.error = cause, error
         ended = ended + (counts and 1 or 0)
         if verdict == 'done' then
             finished = finished + 1
+            if led then
+                redis.call('HDEL', AWAY, string.sub(request.payload, 1, 8))
+            end
             if dead_items then
                 redis.call('ZADD', DEAD_ITEMS, exact(now), fmt('%016d', request.id) .. ARGV[argument])
                 argument = argument + 1
@@ -97,6 +103,17 @@ for _, outcome in ipairs(call.others) do
             request.retries = retries_of(request.payload)
             put_off(h, request, now + after)
             retried = retried + 1
+        elseif verdict == 'moved' then
+            request.payload = ARGV[argument]
+            argument = argument + 1
+            request.deliveries, request.priority = request.deliveries - 1, priority
+            redis.call('HSET', AWAY, string.sub(request.payload, 1, 8), target)
+            if here then
+                put_back(host(target), request)
+            else
+                redis.call('RPUSH', LEAVING, int(redis.call('HINCRBY', META, 'sent', 1)) .. ' '
+                    .. int(request.deliveries) .. ' ' .. int(priority) .. ' ' .. target .. ' ' .. request.payload)
+            end
         else
             bury(request)
         end
@@ -128,7 +145,7 @@ for _, position in ipairs(call.positions) do
 end
 if became_due then
     tell('work')
-elseif redis.call('EXISTS', LEVELS, EXPIRY, DELAYED, INBOX) == 0 then
+elseif redis.call('EXISTS', LEVELS, EXPIRY, DELAYED, INBOX, LEAVING) == 0 then
     tell('finished')
 elseif retried > 0 then
     tell('later')

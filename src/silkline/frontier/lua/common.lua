@@ -20,6 +20,10 @@ local PACES = PREFIX .. 'paces'
 local LEVELS = PREFIX .. 'levels'
 local IDLE = PREFIX .. 'idle'
 local HUNGRY = PREFIX .. 'hungry'
+-- What redirects lead to a host of another partition: "<number> <deliveries> <priority> <host> <payload>".
+local LEAVING = PREFIX .. 'leaving'
+-- By the 8 bytes of a fingerprint, the host to which redirects have led the request.
+local AWAY = PREFIX .. 'away'
 
 local fmt, max, min, floor = string.format, math.max, math.min, math.floor
 local call = cmsgpack.unpack(ARGV[1])

@@ -2,7 +2,8 @@
 -- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; least_share,
 --   hunger, second_helping: see rules.py; answered: by lane, the last call that the worker knows to be done.
 -- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
---   inbox, now, 1 if an answered call is lost, then for each lease: token, deliveries, starts_in, host, payload}
+--   inbox, now, 1 if an answered call is lost, what leaves for other partitions, then for each lease: token,
+--   deliveries, starts_in, host, payload, delay}
 wake_delayed()
 take_back_expired()
 settle_touched()
@@ -126,7 +127,8 @@ local soon = exact(now + call.lease_seconds)
 
 local function give(h, priority, request)
     local before = taken[h.key] or 0
-    local starts_in = before * delay_of(h)
+    local delay = delay_of(h)
+    local starts_in = before * delay
     token = token + 1
     taken[h.key] = before + 1
     h.last_start, h.last_token = now + starts_in, token
@@ -147,10 +149,11 @@ local function give(h, priority, request)
     leases[n + 3] = starts_in > 0 and exact(starts_in) or '0'
     leases[n + 4] = h.key
     leases[n + 5] = request.payload
+    leases[n + 6] = delay > 0 and exact(delay) or '0'
 end
 
 for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
-    local left = want - #leases / 5
+    local left = want - #leases / 6
     if left <= 0 then
         break
     end
@@ -177,7 +180,7 @@ if token > first_token then
     many('ZADD', EXPIRY, expiries)
     settle_touched()
 end
-local short = #leases / 5 < call.count
+local short = #leases / 6 < call.count
 if short then
     redis.call('SET', IDLE, 1, 'EX', 600)
     redis.call('ZREMRANGEBYSCORE', HUNGRY, '-inf', now - call.hunger)
@@ -210,9 +213,11 @@ if short and are_others_hungry and next_queue ~= '' and tonumber(next_queue) <= 
     next_queue = exact(now + call.second_helping) -- what is due now is left to the others first
 end
 local inbox = redis.call('LLEN', INBOX)
-local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox
-local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now), has_lost_calls() }
+local leaving = redis.call('LLEN', LEAVING)
+local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox + leaving
+local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now),
+    has_lost_calls(), leaving }
 for i = 1, #leases do
-    reply[8 + i] = leases[i]
+    reply[9 + i] = leases[i]
 end
 return reply

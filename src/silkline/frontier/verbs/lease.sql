@@ -3,7 +3,7 @@
 -- Answer: temp.leased_now, one row.
 
 CREATE TEMP TABLE picked (
-    n INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER, starts_in REAL
+    n INTEGER PRIMARY KEY, id INTEGER, host INTEGER, priority INTEGER, starts_in REAL, delay REAL
 );
 CREATE TEMP TABLE leased_now (
     leases TEXT,          -- JSON array of outcome.Lease
@@ -40,7 +40,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     ) FROM meta AS m WHERE NEW.max_pages IS NOT NULL;
 
     DELETE FROM picked;
-    INSERT INTO picked (id, host, priority, starts_in)
+    INSERT INTO picked (id, host, priority, starts_in, delay)
     WITH RECURSIVE
     -- The first due queues, highest priority and longest due first. Joined in the order written (CROSS
     -- JOIN), so that LIMIT ends the walk: it never meets more queues than it can use. `room`: how many
@@ -97,7 +97,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         ORDER BY 1 DESC, 2, 3, 4, 5
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
     )
-    SELECT id, host, priority, (above + round - 1) * delay FROM line
+    SELECT id, host, priority, (above + round - 1) * delay, delay FROM line
     ORDER BY priority DESC, round, due, turn, host;
 
     UPDATE requests SET
@@ -120,9 +120,11 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         leases = (
             SELECT group_concat(
                 '{"request":' || request || ',"token":' || token || ',"fingerprint":' || fingerprint
-                || ',"host":' || host || ',"deliveries":' || deliveries || ',"starts_in":' || starts_in || '}'
+                || ',"host":' || host || ',"deliveries":' || deliveries || ',"starts_in":' || starts_in
+                || ',"delay":' || delay || '}'
             ) FROM (
-                SELECT r.request, r.token, r.fingerprint, json_quote(h.key) AS host, r.deliveries, p.starts_in
+                SELECT r.request, r.token, r.fingerprint, json_quote(h.key) AS host, r.deliveries, p.starts_in,
+                    p.delay
                 FROM picked AS p CROSS JOIN requests AS r ON r.id = p.id CROSS JOIN hosts AS h ON h.id = p.host
                 ORDER BY p.n
             )

@@ -1,0 +1,70 @@
+"""Redirects keep the politeness of the host they lead to: which are followed at once, and which have to wait.
+
+A visit holds a slot of one politeness group. A hop within it is a further request to the same host, and goes
+on at once unless that host wants a delay or is blocked, as far as this worker knows. Every other hop goes
+back to the frontier and is handed out again when its host is due: the commit that says so, and the next
+lease, are those that are on their way anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from silkline.engine.leases import Held
+from silkline.fetch.redirect import stays_here
+from silkline.outcome import Lease, Moved
+from silkline.protocols import CallNext
+from silkline.request import Onward, Request
+from silkline.response import Response
+from silkline.url import host_of
+
+Keys = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+
+
+class Turns:
+    """keys: the politeness keys of URLs. check: raises where a redirect must not be followed at all."""
+
+    def __init__(self, keys: Keys, held: Held, check: Callable[[Request], None] | None) -> None:
+        self._keys = keys
+        self._held = held
+        self._check = check
+
+    def begin(self, lease: Lease) -> None:
+        """What the current task fetches from now on is of this lease's visit."""
+        stays_here.set(partial(self._stays, lease))
+
+    async def moved(self, onward: Onward) -> Moved:
+        """The verdict on a visit that goes on there."""
+        (host,) = await self._keys((onward.url,))
+        return Moved(host, onward)
+
+    async def _stays(self, lease: Lease, request: Request) -> bool:
+        if self._check is not None:
+            self._check(request)
+        (host,) = await self._keys((request.url,))
+        return host == lease.host and not self._held.has_to_wait(lease)
+
+
+def outside_visits(fetch: CallNext) -> CallNext:
+    """For what is no visit but may be fetched within one: its redirects are followed at once."""
+
+    async def fetch_at_once(request: Request) -> Response:
+        before = stays_here.set(None)
+        try:
+            return await fetch(request)
+        finally:
+            stays_here.reset(before)
+
+    return fetch_at_once
+
+
+def was_redirected(response: Response, lease: Lease) -> bool:
+    """Whether this visit has met redirects, beyond those that led it to where it began."""
+    onward = lease.request.onward
+    return len(response.history) > (0 if onward is None else len(onward.via))
+
+
+def is_elsewhere(response: Response, lease: Lease) -> bool:
+    """Whether redirects have led to another host: a fetcher of the user's own follows them itself."""
+    return was_redirected(response, lease) and host_of(response.url) != host_of(lease.request.target)
