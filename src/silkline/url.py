@@ -114,6 +114,8 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
         is_plain = _are_rooted(joined) and "/." not in joined and "/%" not in joined
         if is_plain and joined.count("\n") == len(hrefs) - 1:
             longest = MAX_URL_LENGTH - len(known.origin)
+            if len(joined) <= longest:
+                return [known.origin + href for href in hrefs]
             return [known.origin + href for href in hrefs if len(href) <= longest]
     found: dict[str, None] = {}
     for href in hrefs:

@@ -54,8 +54,9 @@ def links_in(document: Document) -> list[str]:
 
 def own_links(elements: list[Element]) -> list[str]:
     hrefs = [element.attr("href") for element in elements]
-    if None in hrefs:
-        hrefs = [element.attr("href", element.attr("src")) for element in elements]
+    if None not in hrefs:
+        return cast("list[str]", hrefs)
+    hrefs = [element.attr("href", element.attr("src")) for element in elements]
     return [href for href in hrefs if href is not None]
 
 
