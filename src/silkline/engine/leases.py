@@ -12,7 +12,10 @@ from silkline.outcome import Lease
 from silkline.protocols import Frontier, Hook
 
 PREFETCH = 2
-"""Leases that wait in the local queue, as a multiple of the concurrency."""
+"""Leases that wait in the local queue, as a multiple of the concurrency, where pages are slow."""
+
+DEEPEST = 6
+"""The same where pages are so fast that the queue would run out before the store answers."""
 
 MAX_REMEMBERED = 10_000
 """Hosts whose last start is remembered, before those that are due again are forgotten."""
@@ -32,6 +35,7 @@ class Held:
         self._own_delays: dict[str, float] = {}
         self._last_start: dict[str, float] = {}
         self.ready = Ready()
+        self._depth = PREFETCH
         self.asking = False
         self._began: dict[int, tuple[float, asyncio.Task[None]]] = {}
         self.idle = asyncio.Event()
@@ -65,19 +69,28 @@ class Held:
 
     @property
     def wanted(self) -> int:
-        """How many leases to ask for: the local queue is refilled to `PREFETCH` when half is used up.
+        """How many leases to ask for: the local queue is refilled when half of it is used up.
 
         What is held in all is bounded, too, so that a slow store or output holds back the leasing
         (back-pressure) and memory stays small.
         """
         if self.paused:
             return 0
-        target, unstarted = PREFETCH * self.concurrency, len(self.ready) + len(self._timers)
+        target, unstarted = self._depth * self.concurrency, len(self.ready) + len(self._timers)
         if unstarted > target // 2:
             return 0
         uncommitted = len(self._held) - unstarted - len(self._began)
-        room = (PREFETCH + 2) * self.concurrency - len(self._held) + max(0, min(self._slack, uncommitted))
+        room = (self._depth + 2) * self.concurrency - len(self._held) + max(0, min(self._slack, uncommitted))
         return max(0, min(target - unstarted, room))
+
+    def came(self, leases: int, wanted: int) -> None:
+        """So many leases are there, of those that were wanted. Where the local queue had run out before and
+        there were enough of them, more are asked for from now on, and earlier; where much was left, less:
+        what waits here, another worker cannot have."""
+        if leases == wanted and self._held and not self.ready:
+            self._depth = min(self._depth + 1, DEEPEST)
+        elif self._depth > PREFETCH and len(self.ready) > self.concurrency:
+            self._depth -= 1
 
     @property
     def in_flight(self) -> int:
@@ -253,6 +266,7 @@ class Leaser:
             self._held.asking = False
             if batch.fell_back:
                 self._forget()
+            self._held.came(len(batch.leases), wanted)
             refused = self._held.take(batch.leases)
             if refused:
                 self._give_back(refused)

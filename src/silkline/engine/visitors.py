@@ -97,7 +97,7 @@ class Visitors:
             if lease.request.save_to is not None:
                 self._saving.add(task)
                 limit += self._save_limit
-            if held.wanted and not held.asking:
+            if not held.asking and held.wanted:
                 self._wake_leaser()
             visited: Visited | None
             try:
