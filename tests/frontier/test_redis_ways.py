@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from silkline.errors import ConfigError
+from silkline.errors import ConfigError, FrontierError
 from silkline.frontier.redis_lookup import exists, outputs_in, remove
 from silkline.outcome import Stats
 from silkline.request import Request
@@ -231,6 +231,24 @@ async def test_a_slot_that_moves_to_another_node_takes_its_job_along() -> None:
             await asyncio.wait_for(working, 60)
             assert await frontier.stats() == Stats(done=added)
             assert target.exists("{moves}:meta")
+    finally:
+        cluster.remove()
+
+
+async def test_a_slot_that_is_moved_key_by_key_stops_the_worker_and_says_why() -> None:
+    cluster = ValkeyCluster().start()
+    try:
+        async with opened("moves", cluster.url) as frontier:
+            await frontier.add(pages("a", 3))
+            nodes = [node.client() for node in cluster.nodes]
+            slot = nodes[0].execute_command("CLUSTER", "KEYSLOT", "{moves}:meta")
+            nodes.sort(key=lambda node: slot in _slots(node))
+            target, _, owner = nodes
+            for node, word, other in ((target, "IMPORTING", owner), (owner, "MIGRATING", target)):
+                name = other.execute_command("CLUSTER", "MYID")
+                node.execute_command("CLUSTER", "SETSLOT", slot, word, name)
+            with pytest.raises(FrontierError, match="stop the workers of a job before its slots are moved"):
+                await frontier.lease(1)
     finally:
         cluster.remove()
 

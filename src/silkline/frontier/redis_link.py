@@ -281,6 +281,11 @@ def passing(error: Exception, address: str) -> str:
             "the job is gone from Redis: it was purged, or the server lost its data "
             "(to keep data over a restart: appendonly yes, appendfsync everysec, or save 60 1000)"
         ) from error
+    if "non local key" in text:
+        raise FrontierError(
+            f"the cluster at {address} moves keys of the job one by one, and scripts cannot run meanwhile: "
+            "stop the workers of a job before its slots are moved in this way"
+        ) from error
     if "WRONGTYPE" in text[:60]:
         raise JobError(
             "a key of the job is used by another program, for something else; choose another --job, "
