@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from benchmarks.__main__ import main
 from benchmarks.measure import Measurement, fault_of, measure
+from benchmarks.parts import shares
 from benchmarks.programs import PEER_PROGRAMS, silkline
 from benchmarks.table import rows
 
@@ -73,6 +74,18 @@ def test_a_half_line_is_a_fault(tmp_path: Path) -> None:
     out = tmp_path / "items.jsonl"
     out.write_text(json.dumps(item(1))[:-5])
     assert fault_of(out, 1).startswith("unreadable output")
+
+
+def test_the_time_of_a_sample_is_that_of_its_innermost_part() -> None:
+    run = "main (silkline_workers.py:44);run (silkline/crawler.py:190);main (silkline/engine/worker.py:9)"
+    folded = [
+        f"{run};fetch (silkline/fetch/client.py:9);request (aiohttp/client.py:9) 5",
+        f"{run};visit (silkline/engine/visit.py:9);text (silkline/parse/node.py:9) 3",
+        f"{run};visit (silkline/engine/visit.py:9) 2",
+        "main (silkline_workers.py:40);add (silkline/frontier/redis.py:9) 90",
+    ]
+    found = {part: share for part, share in shares(folded).items() if share}
+    assert found == {"fetch": 0.5, "parse": 0.3, "engine": 0.2}
 
 
 def program(code: str) -> list[str]:
