@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from silkline.frontier.open import (
     outputs_in,
     positions_in,
     remove_store,
+    store_file,
 )
 from silkline.items import ItemKeys
 from silkline.observe.fields import fallen
@@ -258,10 +260,12 @@ def _start_over(settings: Settings) -> str:
         discard_parts(written, settings.outputs)
         return handed_down(facts)
     owned = None if url == "memory:" else outputs_in(url, job)
-    refuse_foreign(settings.outputs, owned)
+    file = os.path.realpath(store_file(url) or "")
+    outputs = [output for output in settings.outputs if os.path.realpath(output) != file]  # gone with it
+    refuse_foreign(outputs, owned)
     facts = facts_in(url, job)
     remove_store(url, job, keep_cache=True)
-    discard_owned(settings.outputs, owned)
+    discard_owned(outputs, owned)
     return handed_down(facts)
 
 

@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -166,6 +168,30 @@ def test_the_output_of_a_job_in_a_file_is_converted(inside: Call, shop: Site, tm
         assert done.returncode == 0, done.stderr
         rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
         assert rows == [{"url": f"{shop.url}/", "name": f"Thing 1{letter}"} for letter in "ab"]
+
+
+def test_items_in_the_jobs_own_file_are_exported_and_begun_anew(
+    inside: Call, shop: Site, tmp_path: Path
+) -> None:
+    crawl = ["crawl", f"{shop.url}/", "--item", ".product", "--field", "name=h2", "--job", "shop"]
+    own = tmp_path / ".silkline" / "shop.db"
+    for words in ([], ["--fresh"]):
+        done = inside(*crawl, "-o", ".silkline/shop.db", *words)
+        assert done.returncode == 0, done.stderr
+        with closing(sqlite3.connect(own)) as db:
+            assert db.execute("SELECT name FROM items").fetchall() == [("Thing 1a",), ("Thing 1b",)]
+    done = inside("export", "-o", "all.jsonl")
+    assert done.stdout.startswith("all.jsonl: 2 rows of 1 file, ")
+    assert inside(*crawl, "-o", "a.csv", "--fresh").returncode == 0
+    with closing(sqlite3.connect(own)) as db:
+        assert not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'items'").fetchall()
+        db.execute("CREATE TABLE items (precious)")
+        db.commit()
+    refused = inside(*crawl, "-o", ".silkline/shop.db")
+    assert refused.returncode == 2
+    assert refused.stderr.splitlines()[-1] == (
+        "silkline: .silkline/shop.db has a table items already: choose another name"
+    )
 
 
 @pytest.mark.parametrize("name", ["a.csv", ".silkline/shop.db", "link.csv"])

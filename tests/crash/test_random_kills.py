@@ -62,6 +62,23 @@ def test_kills_at_random_instants_lose_nothing_and_double_nothing(
         crawl.finish()
 
 
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_table_in_the_frontiers_file_is_what_is_committed_at_any_instant(
+    launcher: Launcher, tmp_path: Path, processes: int
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with Pages(300) as pages:
+        crawl = Crawl(launcher, pages, tmp_path, ".db", processes)
+        crawl.output = crawl.store
+        kill_again_and_again(crawl, 20, chance)
+        kill_at_the_end(crawl, AT_THE_END, chance)
+        crawl.finish()
+    assert not list(tmp_path.glob("items*"))
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("processes", [1, 2, 4])

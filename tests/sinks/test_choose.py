@@ -58,6 +58,11 @@ def test_no_two_outputs_and_not_the_crawls_own_file(tmp_path: Path, monkeypatch)
         sinks_for(["a.csv", str(tmp_path / "a.csv")])
     with pytest.raises(ConfigError, match="is the crawl's own file"):
         sinks_for(["./job.db"], reserved=["job.db"])
+    with pytest.raises(ConfigError, match="is the crawl's own file"):
+        sinks_for(["./job.csv"], frontier="job.csv")
+    assert len(sinks_for(["./job.db"], frontier="job.db")) == 1
+    with pytest.raises(ConfigError, match="is named twice"):
+        sinks_for(["./job.db", "job.db"], frontier="job.db")
 
 
 def test_every_output_gets_the_items_and_moves_on(tmp_path: Path, rows_in) -> None:

@@ -308,3 +308,29 @@ def test_keys_of_items_do_not_clash_with_a_field(tmp_path: Path) -> None:
     columns = [name for (name,) in query(path, "SELECT name FROM pragma_table_info('items')")]
     [field] = [name for name in columns if name.startswith("_key_")]
     assert query(path, f"SELECT _key, {field}, n FROM items") == [("theirs", "mine", 1)]
+
+
+def test_in_another_ones_transaction_nothing_is_left_of_what_is_rolled_back(tmp_path: Path) -> None:
+    path = tmp_path / "job.db"
+    sink = SqliteSink(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as owner:
+
+        def made(records: list[dict[str, Any]], position: str | None, first: int) -> str:
+            items = [Item(n, 0, {sink.name: sink.encode(record)}) for n, record in enumerate(records, first)]
+            return sink.write(items, position)
+
+        sink.share(lambda: owner)
+        owner.execute("BEGIN IMMEDIATE")
+        sink.open(None)
+        position = sink.write((), None)
+        owner.execute("COMMIT")
+        owner.execute("BEGIN IMMEDIATE")
+        made([{"n": 1, "lost": "x"}], position, 1)
+        owner.execute("ROLLBACK")
+        owner.execute("BEGIN IMMEDIATE")
+        position = made([{"n": 2, "lost": "y"}], position, 2)
+        assert owner.in_transaction, "the owner ends it, nobody else"
+        owner.execute("COMMIT")
+        sink.close()
+        assert owner.execute("SELECT _id, n, lost FROM items").fetchall() == [(1, 2, "y")]
+    assert position == "1"

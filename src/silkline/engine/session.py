@@ -35,6 +35,7 @@ from silkline.fetch.edge import checked_fetch, checked_middleware
 from silkline.fetch.middleware import compose
 from silkline.fetch.wire.trail import Trail
 from silkline.frontier.open import frontier_from, on_server, store_file
+from silkline.frontier.sqlite import SqliteFrontier
 from silkline.items import ItemKeys, TypeChecks
 from silkline.observe.fields import Past, fallen
 from silkline.observe.report import ALREADY_FINISHED, FINISHED
@@ -52,6 +53,7 @@ from silkline.sinks.address import files_in
 from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.part import part_sinks, parts_of
+from silkline.sinks.sqlite import SqliteSink
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -110,6 +112,7 @@ class Session:
             resolve = addresses_for(opened)
             frontier = frontier_from(settings.frontier_url, settings.frontier_options, resolve)
             sinks = outputs_of(self._plan, frontier.worker)
+            share_file(frontier, sinks)
             for sink in sinks:
                 opened.callback(sink.close)  # after the frontier: its thread may still be writing
                 if isinstance(sink, Warner):
@@ -286,12 +289,25 @@ def outputs_of(plan: Plan, worker: str | None = None) -> list[Output]:
     worker: who is to write. With a frontier on a server it writes part files of its own.
     """
     settings = plan.settings
-    own = (store_file(settings.frontier_url), settings.log_file)
-    reserved = [str(path) for path in own if path is not None]
-    files = sinks_for(settings.outputs, columns=plan.columns, excel=settings.excel, reserved=reserved)
+    reserved = [path for path in (settings.log_file,) if path is not None]
+    files = sinks_for(
+        settings.outputs,
+        columns=plan.columns,
+        excel=settings.excel,
+        reserved=reserved,
+        frontier=store_file(settings.frontier_url),
+    )
     if worker is not None and on_server(settings.frontier_url):
         files = part_sinks(settings.outputs, worker, columns=plan.columns, excel=settings.excel)
     return [*files, *(cast(Output, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
+
+
+def share_file(frontier: Frontier, sinks: Sequence[Output]) -> None:
+    """A table in the frontier's own file is written in the frontier's transactions."""
+    if isinstance(frontier, SqliteFrontier):
+        for sink in sinks:
+            if isinstance(sink, SqliteSink) and sink.is_in(frontier.path):
+                sink.share(frontier.lent)
 
 
 def keyed_outputs_of(plan: Plan) -> list[KeyedSink]:

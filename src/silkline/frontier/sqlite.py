@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -66,6 +67,15 @@ class SqliteFrontier:
     @property
     def worker(self) -> str:
         return self._worker
+
+    @property
+    def path(self) -> Path:
+        """Of its file."""
+        return self._path
+
+    def lent(self) -> sqlite3.Connection:
+        """For `Deliver`: the connection whose transaction the commit is."""
+        return self._opened().lent()
 
     async def open(self) -> None:
         if self._store is not None:

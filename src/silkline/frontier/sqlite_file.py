@@ -106,6 +106,11 @@ class Database:
         finally:
             self.run("PRAGMA synchronous = FULL")
 
+    def lent(self) -> sqlite3.Connection:
+        """The connection, for somebody who writes in a transaction that is open."""
+        assert self._connection.in_transaction, "only a transaction is shared"
+        return self._connection
+
     def close(self) -> None:
         self._connection.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -88,6 +89,10 @@ class SqliteStore:
             if database is not None:
                 database.close()
             self._lock.drop()
+
+    def lent(self) -> sqlite3.Connection:
+        """See `Database.lent`."""
+        return self._database.lent()
 
     @property
     def _database(self) -> Database:

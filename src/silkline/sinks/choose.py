@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from silkline.sinks.objects import ObjectsSink
 
 Columns = Sequence[str] | None
+TWICE = "is named twice"
 
 KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
     ".jsonl": lambda path, *_: JsonLinesSink(path),
@@ -119,24 +120,32 @@ def _parquet_sink(path: str, columns: Columns) -> ParquetSink:
 
 
 def sinks_for(
-    paths: Iterable[str], *, columns: Columns = None, excel: bool = False, reserved: Iterable[str] = ()
+    paths: Iterable[str],
+    *,
+    columns: Columns = None,
+    excel: bool = False,
+    reserved: Iterable[str] = (),
+    frontier: str | os.PathLike[str] | None = None,
 ) -> tuple[Output, ...]:
     """The sinks for several files; outputs that are databases are passed over.
 
-    reserved: files that no output may be, such as the frontier's own.
+    reserved: files that no output may be. frontier: its own file, in which only a table may be.
 
     Raises ConfigError for an unknown ending, a reserved file, and a file that is named twice.
     """
     paths = tuple(paths)
-    used = {os.path.realpath(path): "is the crawl's own file" for path in reserved}
+    own = [*reserved, *([frontier] if frontier is not None else [])]
+    used = {os.path.realpath(path): "is the crawl's own file" for path in own}
     sinks: list[Output] = []
     for path in files_in(paths):
-        sinks.append(output_for(path, columns=columns, excel=excel))
+        sink = output_for(path, columns=columns, excel=excel)
+        sinks.append(sink)
         real = os.path.realpath(file_of(path))
+        shared = frontier is not None and isinstance(sink, SqliteSink) and sink.is_in(frontier)
         wrong = used.setdefault(real, "")
-        if wrong:
+        if wrong and not (shared and wrong != TWICE):
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
-        used[real] = "is named twice"
+        used[real] = TWICE
     for output in filter(is_in_bucket, paths):
         sinks.append(objects_sink(output, columns=columns, excel=excel))
         if sinks[-1].name in {sink.name for sink in sinks[:-1]}:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from silkline.errors import SinkError
@@ -44,6 +44,9 @@ class SqliteSink:
     bits text, NaN and infinities NULL. A field whose name SQLite would take for another column's (it
     ignores the case of a-z) gets a checksum behind its name. Beyond 1,000 columns, and for names over 200
     characters, fields go into the column `_more`, as JSON.
+
+    In the frontier's own file (see `share`) the rows are part of its transaction: what is not committed was
+    never there.
     """
 
     def __init__(self, path: str | os.PathLike[str], table: str = "items") -> None:
@@ -57,8 +60,23 @@ class SqliteSink:
         self._columns: dict[str, str | None] = {}
         self._replaced: set[str] | None = None
         """Keys that may have more than one row; None where any may."""
+        self._lent: Callable[[], sqlite3.Connection] | None = None
+
+    def is_in(self, path: str | os.PathLike[str]) -> bool:
+        """Whether the table is in that file."""
+        return self._path == os.path.realpath(path)
+
+    def share(self, lent: Callable[[], sqlite3.Connection]) -> None:
+        """Write in the transactions of the file's owner, who gives the connection while one is open."""
+        self._lent = lent
 
     def open(self, position: str | None) -> None:
+        if self._lent is not None:
+            with starting(), self._told():
+                if position is None and table_exists(self._lent(), self._plain):
+                    raise SinkError(f"{self._shown} has a table {self._plain} already: choose another name")
+                self._replace((), int(position or NOTHING))
+            return
         with starting(), self._told():
             prepare(self._path, self._shown)
             size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
@@ -110,6 +128,10 @@ class SqliteSink:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._lent is not None:
+            self._columns = {}  # the transaction in which some were added may have been rolled back
+            yield self._lent()
+            return
         db = self._connected()
         if self._file is None or not os.path.samestat(os.stat(self._path), self._file):
             raise SinkError(
