@@ -420,3 +420,17 @@ def test_a_bad_url_is_quoted_without_its_password() -> None:
     with pytest.raises(BadUrlError) as caught:
         check("http://u:TOPSECRET@[::1/")
     assert "TOPSECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("userinfo", ["me:TOPSECRET", "TOPSECRET", ":TOPSECRET"])
+def test_a_url_with_a_password_is_refused_and_says_where_it_belongs(userinfo: str) -> None:
+    for text in (
+        f"http://{userinfo}@h.test:81/x",
+        f"http://{userinfo}@h.test:81?q",
+        f"HTTP:{userinfo}@h.test:81",
+    ):
+        with pytest.raises(BadUrlError, match=r"--auth 'http://h\.test:81 basic USER:PASSWORD'") as error:
+            check(text)
+        assert "TOPSECRET" not in str(error.value)
+    assert check("http://h.test/@x?mail=a@b.test") == "http://h.test/@x?mail=a@b.test"
+    assert check("http://h.test?mail=a@b.test") == "http://h.test?mail=a@b.test"

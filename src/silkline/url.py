@@ -60,7 +60,8 @@ def check(url: str) -> str:
     """Return `url` if it can be fetched, without the white space around it.
 
     It stays as it was written, unless it holds characters that no URL may hold (spaces, letters beyond
-    ASCII, backslashes): then its serialised form is returned.
+    ASCII, backslashes): then its serialised form is returned. One with a user or password is refused: it
+    would show them wherever a page's URL is kept.
 
     Raises BadUrlError, which says what is wrong.
     """
@@ -77,6 +78,11 @@ def check(url: str) -> str:
         raise BadUrlError(_fault(text)) from None
     if not serialised.startswith(("http://", "https://")):
         raise BadUrlError(_fault(text))
+    if parsed.username or parsed.password:
+        raise BadUrlError(
+            f"the URL of {parsed.origin} has a user or password in it, which items and files would show: "
+            f"leave it out and give --auth '{parsed.origin} basic USER:PASSWORD' (the setting auth)"
+        )
     if not _fits_dns(parsed.hostname):
         raise BadUrlError(
             f"{_quoted(text)} has a host name that cannot exist: "
@@ -127,6 +133,20 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
         if url and len(url) <= MAX_URL_LENGTH:
             found[url] = None
     return list(found)
+
+
+def serialised(url: str) -> str:
+    """As the URL Standard writes it. Raises BadUrlError for what is not a URL."""
+    return _parse(url).href
+
+
+def without_credentials(url: str) -> str:
+    """A serialised URL without its user:password@."""
+    if "@" not in url:
+        return url
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}" if "@" in authority else url
 
 
 def canonical(url: str) -> str:
@@ -240,7 +260,7 @@ def _origin_key(origin: str) -> str | None:
         parsed = ada_url.URL(origin + "/")
     except ValueError:
         return None
-    plain = parsed.href == origin + "/" and parsed.protocol in ("http:", "https:")
+    plain = parsed.href == origin + "/" and parsed.protocol in ("http:", "https:") and "@" not in origin
     return _key_of(parsed) if plain and _fits_dns(parsed.hostname) else None
 
 

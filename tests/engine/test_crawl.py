@@ -258,6 +258,38 @@ def test_relative_requests_are_resolved_and_other_schemes_dropped(frontier: str)
     assert (report.pages, report.stats.done, report.dead) == (2, 2, {})
 
 
+def test_a_password_in_a_link_gets_into_no_url(tmp_path: Path, out: Path) -> None:
+    links = '<a href="//me:TOPSECRET@shop.example/follow">x</a>'
+    pages = {HOME: links, f"{HOME}follow": "x", f"{HOME}absolute": "x", f"{HOME}relative": "x"}
+    seen: dict[str, str | None] = {}
+
+    async def watch(request: Request, call_next: Any) -> Any:
+        seen[request.url] = request.headers.get("Authorization")
+        return await call_next(request)
+
+    crawler = crawler_for(pages, f"sqlite:///{tmp_path}/job.db", out, middleware=[watch], robots=False)
+
+    @crawler.handler
+    def page(page: Page) -> Any:
+        yield {"url": page.url}
+        yield page.follow("a")
+        yield Request("https://me:TOPSECRET@shop.example/absolute")
+        yield Request("//me:TOPSECRET@shop.example/relative")
+
+    assert crawler.run(HOME).pages == 4
+    basic = "Basic bWU6VE9QU0VDUkVU"
+    assert seen == {
+        HOME: None,
+        f"{HOME}follow": None,
+        f"{HOME}absolute": basic,
+        f"{HOME}relative": basic,
+    }
+    for file in (out, *tmp_path.glob("job.db*")):
+        assert b"TOPSECRET" not in file.read_bytes()
+    with pytest.raises(ConfigError, match=r"--auth 'https://shop\.example basic USER:PASSWORD'"):
+        crawler.run("https://me:TOPSECRET@shop.example/")
+
+
 def test_depth_is_limited(frontier: str) -> None:
     with Site(linked_site(40)) as site:
         crawler = Crawler("job", frontier=frontier, max_depth=2, quiet=True)

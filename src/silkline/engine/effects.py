@@ -14,6 +14,7 @@ import msgspec
 from silkline.engine.known import KnownUrls
 from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.fetch.identity.referer import Referer
+from silkline.fetch.target import split_credentials
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.parse.page import MAX_LINKS, Page
 from silkline.politeness.order import LinkOrder
@@ -21,7 +22,7 @@ from silkline.politeness.scope import Scope
 from silkline.politeness.traps import Traps
 from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
-from silkline.url import check, resolve
+from silkline.url import check, resolve, serialised, without_credentials
 
 
 class LinkRules:
@@ -93,15 +94,31 @@ class LinkRules:
         request = storable(request)
         self._router.handler(request.label)
         absolute = request.url.startswith(("http://", "https://"))
+        headers = request.headers
         try:
-            url = check(request.url) if absolute else resolve(page.url, request.url)
+            url = request.url if absolute else resolve(page.url, request.url)
+            if url is not None and "@" in url:
+                url, headers = credentials_apart(url, headers)
+            url = check(url) if url is not None and absolute else url
         except BadUrlError:
             url = None
         if url is None:
             return None
         return self.inherited(
-            msgspec.structs.replace(request, url=url, depth=depth, retry_count=0, redo=()), page
+            msgspec.structs.replace(request, url=url, headers=headers, depth=depth, retry_count=0, redo=()),
+            page,
         )
+
+
+def credentials_apart(url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """User and password of a URL as a header, as with a Location: in the URL they would come into items and
+    logs. Raises BadUrlError."""
+    clean, authorization = split_credentials(serialised(url))
+    if authorization is None:
+        return url, headers
+    if any(name.lower() == "authorization" for name in headers):
+        return clean, headers
+    return clean, {**headers, "Authorization": authorization}
 
 
 class Effects:
@@ -135,7 +152,7 @@ class Effects:
                 self._refuse("deeper than max_depth", value.urls)
             else:
                 urls = self._wanted(self._rules.fresh(self._fitting(value)))
-                links = (value.request(url, self._depth) for url in urls)
+                links = (value.request(without_credentials(url), self._depth) for url in urls)
                 if self._bequeaths:
                     self.links += [self._rules.inherited(link, self._page) for link in links]
                 else:
