@@ -19,7 +19,7 @@ from silkline.frontier.redis_link import RedisLink, Say
 from silkline.frontier.redis_moves import hand_over
 from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import LEASE_FIELDS, Letter, Placed, arrivals, leases_of
+from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
@@ -29,6 +29,7 @@ from silkline.outcome import (
     Heartbeat,
     HostState,
     KeptValue,
+    Lease,
     LeaseBatch,
     Outcome,
     Overview,
@@ -331,11 +332,10 @@ class RedisFrontier:
         batch = LeaseBatch(finished=True)
         first, inbox, spent, fell_back = inf, 0, False, False
         for partition in (*partitions[self._turn :], *partitions[: self._turn]):
-            reply = await self._ask(partition, count - len(batch.leases))
-            budget, expiry, delayed, queue, still_open, entries, now, lost = reply[:8]
-            given = leases_of(reply[9:])
+            told, given = await self._ask(partition, count - len(batch.leases))
+            budget, expiry, delayed, queue, still_open, entries, now, lost, leaving = told
             fell_back = fell_back or bool(lost)
-            if reply[8]:  # of a worker that has died, most likely
+            if leaving:  # of a worker that has died, most likely
                 await hand_over(self._job, partition)
             inbox += entries
             spent = 0 <= budget <= len(given)
@@ -359,16 +359,17 @@ class RedisFrontier:
         batch = msgspec.structs.replace(batch, wake_in=wake_in, finished=finished, fell_back=fell_back)
         return batch, inbox
 
-    async def _ask(self, partition: Partition, count: int) -> list[Any]:
-        """The reply of `lease`; the leases in it are ours from now on."""
+    async def _ask(self, partition: Partition, count: int) -> tuple[list[Any], list[Lease]]:
+        """The reply of `lease`: its head, and the leases, which are ours from now on."""
         asked = self._local()
         resent, unsure, self._unsure = self._link.resent, self._unsure, True
         reply = await partition.lease(count, self._job.options.max_pages)
         self._unsure = unsure or self._link.resent != resent
-        for i in range(9, len(reply), LEASE_FIELDS):
-            safe = asked + float(reply[i + 2]) + self._job.options.lease_seconds
-            self._held[int(reply[i])] = (reply[i + 3].decode(), safe)
-        return reply
+        leases = leases_of(reply[9], reply[10:])
+        safe = asked + self._job.options.lease_seconds
+        for lease in leases:
+            self._held[lease.token] = (lease.host, safe + lease.starts_in)
+        return reply[:9], leases
 
     async def _give_back_unknown(self) -> None:
         """A reply of `lease` was lost: what it gave would count as delivered, and wait until it expires."""

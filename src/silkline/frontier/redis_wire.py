@@ -81,23 +81,20 @@ def fingerprint_bytes(fingerprint: int) -> bytes:
     return fingerprint.to_bytes(8, "big", signed=True)
 
 
-LEASE_FIELDS = 6
-
-
-def leases_of(flat: Sequence[Any]) -> tuple[Lease, ...]:
-    """From token, deliveries, starts_in, host, payload and delay of each lease."""
-    return tuple(
-        Lease(
-            _decode(flat[i + 4][8:]),
-            int(flat[i]),
-            int.from_bytes(flat[i + 4][:8], "big", signed=True),
-            flat[i + 3].decode(),
-            flat[i + 1],
-            float(flat[i + 2]),
-            float(flat[i + 5]),
-        )
-        for i in range(0, len(flat), LEASE_FIELDS)
-    )
+def leases_of(first_token: bytes, flat: Sequence[Any]) -> list[Lease]:
+    """From runs of leases: host, deliveries, starts_in, delay, how many, their payloads. Each has the next
+    token."""
+    leases: list[Lease] = []
+    token, at = int(first_token), 0
+    while at < len(flat):
+        host, deliveries, starts_in, delay, count = flat[at : at + 5]
+        alike = (host.decode(), deliveries, float(starts_in), float(delay))
+        for payload in flat[at + 5 : at + 5 + count]:
+            fingerprint = int.from_bytes(payload[:8], "big", signed=True)
+            leases.append(Lease(_decode(payload[8:]), token, fingerprint, *alike))
+            token += 1
+        at += 5 + count
+    return leases
 
 
 def request_of(payload: bytes) -> Request:

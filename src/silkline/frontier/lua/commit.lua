@@ -13,8 +13,9 @@
 local stale = {}
 for _, group in ipairs(call.done) do
     local gone = {}
-    for i, token in ipairs(group[2]) do
-        gone[i] = token .. ' ' .. group[1]
+    local behind, tokens = ' ' .. group[1], group[2]
+    for i = 1, #tokens do
+        gone[i] = tokens[i] .. behind
     end
     group.gone = gone
     for first = 1, #gone, CHUNK do

@@ -25,7 +25,7 @@ local LEAVING = PREFIX .. 'leaving'
 -- By the 8 bytes of a fingerprint, the host to which redirects have led the request.
 local AWAY = PREFIX .. 'away'
 
-local fmt, max, min, floor = string.format, math.max, math.min, math.floor
+local fmt, sub, max, min, floor = string.format, string.sub, math.max, math.min, math.floor
 local call = cmsgpack.unpack(ARGV[1])
 
 local now = call.now

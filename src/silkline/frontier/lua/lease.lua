@@ -2,8 +2,8 @@
 -- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; least_share,
 --   hunger, second_helping: see rules.py; answered: by lane, the last call that the worker knows to be done.
 -- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
---   inbox, now, 1 if an answered call is lost, what leaves for other partitions, then for each lease: token,
---   deliveries, starts_in, host, payload, delay}
+--   inbox, now, 1 if an answered call is lost, what leaves for other partitions, first token, then for each run
+--   of leases alike: host, deliveries, starts_in, delay, how many, their payloads}. Each lease has the next token.
 wake_delayed()
 take_back_expired()
 settle_touched()
@@ -16,7 +16,6 @@ if call.max_pages then
     want = min(want, budget)
 end
 
-local taken, room = {}, {}
 local are_others_hungry
 
 -- `hungry`: the workers that lately got fewer leases than they asked for, by when that was.
@@ -41,13 +40,14 @@ local function share_of(free)
     return free
 end
 
--- How many requests a due host may get in one lease: of its free slots, and starts inside the window.
+-- How many more requests a due host may get in this lease: of its free slots, and starts inside the window.
 local function room_of(h)
-    if not room[h.key] then
+    if not h.room then
         local free, delay = share_of(free_slots(h)), delay_of(h)
-        room[h.key] = delay > 0 and min(free, 1 + floor(call.window / delay)) or free
+        h.room = delay > 0 and min(free, 1 + floor(call.window / delay)) or free
+        h.taken = 0
     end
-    return room[h.key] - (taken[h.key] or 0)
+    return h.room - h.taken
 end
 
 -- The due hosts of one priority that can give something, in their order.
@@ -94,25 +94,33 @@ local function rounds(line, count)
     return turns
 end
 
--- Take the first requests of a queue out of it.
+-- Take the first requests of a queue out of it: their records for `held`, their payloads, and which delivery
+-- each one is, where it is not the first.
 local function pop(h, priority, count)
     local name = priority .. ':' .. h.key
-    local requests = {}
+    local records, payloads, deliveries = {}, {}, {}
     local back = redis.call('ZPOPMIN', PREFIX .. 'back:' .. name, count)
     for i = 1, #back, 2 do
-        local deliveries, at = string.match(back[i], '^(%d+) ()', 17)
-        requests[#requests + 1] = { id = int(tonumber(back[i + 1])), deliveries = tonumber(deliveries),
-            payload = string.sub(back[i], at) }
+        local before, at = string.match(back[i], '^(%d+) ()', 17)
+        local payload, delivery, n = sub(back[i], at), tonumber(before) + 1, #records + 1
+        records[n] = held_record(int(tonumber(back[i + 1])), delivery, priority, call.worker, payload)
+        payloads[n], deliveries[n] = payload, delivery
     end
-    if #requests < count then
-        local waiting = redis.call('LPOP', PREFIX .. 'wait:' .. name, count - #requests)
-        for _, entry in ipairs(waiting or {}) do
-            local space = string.find(entry, ' ', 1, true)
-            requests[#requests + 1] = { id = string.sub(entry, 1, space - 1), deliveries = 0,
-                payload = string.sub(entry, space + 1) }
+    local n = #records
+    if n < count then
+        local middle = held_record('', 1, priority, call.worker, '')
+        local find = string.find
+        local waiting = redis.call('LPOP', PREFIX .. 'wait:' .. name, count - n) or {}
+        for i = 1, #waiting do
+            local entry = waiting[i]
+            local space = find(entry, ' ', 1, true)
+            local payload = sub(entry, space + 1)
+            n = n + 1
+            records[n] = sub(entry, 1, space - 1) .. middle .. payload
+            payloads[n] = payload
         end
     end
-    return requests
+    return records, payloads, deliveries
 end
 
 -- A token is never given twice: not even after a server came back with an older state, since it is no
@@ -122,38 +130,53 @@ if not call.now then
     token = max(token, floor(now * 1e6))
 end
 local first_token = token
-local leases, records, expiries = {}, {}, {}
+local records, expiries = {}, {}
 local soon = exact(now + call.lease_seconds)
+local reply = { budget, '', '', '', 0, 0, exact(now), 0, 0, int(token + 1) }
+local given = 0
+local last, last_delivery, last_start, count_at
 
-local function give(h, priority, request)
-    local before = taken[h.key] or 0
-    local delay = delay_of(h)
-    local starts_in = before * delay
-    token = token + 1
-    taken[h.key] = before + 1
-    h.last_start, h.last_token = now + starts_in, token
-    touch(h)
-    local text = int(token)
-    records[h.key] = records[h.key] or {}
-    local mine = records[h.key]
-    local n = #mine
-    mine[n + 1] = text
-    mine[n + 2] = held_record(request.id, request.deliveries + 1, priority, call.worker, request.payload)
-    n = #expiries
-    expiries[n + 1] = starts_in > 0 and exact(now + starts_in + call.lease_seconds) or soon
-    expiries[n + 2] = text .. ' ' .. h.key
-    n = #leases
-    -- One by one: several at once are assigned from the last, which makes a table of the array.
-    leases[n + 1] = text
-    leases[n + 2] = request.deliveries + 1
-    leases[n + 3] = starts_in > 0 and exact(starts_in) or '0'
-    leases[n + 4] = h.key
-    leases[n + 5] = request.payload
-    leases[n + 6] = delay > 0 and exact(delay) or '0'
+-- One request of each of these, in their order. In the reply those that are alike in all but their payloads
+-- share one head.
+local function give(turns)
+    local n, e = #reply, #expiries
+    for i = 1, #turns do
+        local giver = turns[i]
+        local h, next = giver.host, giver.next
+        giver.next = next + 1
+        token = token + 1
+        local starts_in, text = 0, int(token)
+        if giver.delay > 0 then
+            starts_in = h.taken * giver.delay
+        end
+        h.taken = h.taken + 1
+        h.last_start, h.last_token = now + starts_in, token
+        local mine = records[h.key]
+        local m = #mine
+        mine[m + 1] = text
+        mine[m + 2] = giver.records[next]
+        expiries[e + 1] = starts_in > 0 and exact(now + starts_in + call.lease_seconds) or soon
+        expiries[e + 2] = text .. ' ' .. h.key
+        e = e + 2
+        local delivery = giver.deliveries[next] or 1
+        if h ~= last or delivery ~= last_delivery or starts_in ~= last_start then
+            last, last_delivery, last_start, count_at = h, delivery, starts_in, n + 5
+            reply[n + 1] = h.key
+            reply[n + 2] = delivery
+            reply[n + 3] = starts_in > 0 and exact(starts_in) or '0'
+            reply[n + 4] = giver.delay > 0 and exact(giver.delay) or '0'
+            reply[count_at] = 0
+            n = count_at
+        end
+        n = n + 1
+        reply[n] = giver.payloads[next]
+        reply[count_at] = reply[count_at] + 1
+    end
+    given = given + #turns
 end
 
 for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
-    local left = want - #leases / 6
+    local left = want - given
     if left <= 0 then
         break
     end
@@ -162,14 +185,14 @@ for _, level in ipairs(redis.call('ZREVRANGE', LEVELS, 0, -1)) do
     local turns = rounds(line, left)
     for _, giver in ipairs(line) do
         if giver.count > 0 then
-            giver.requests = pop(giver.host, priority, giver.count)
+            giver.records, giver.payloads, giver.deliveries = pop(giver.host, priority, giver.count)
             giver.next = 1
+            giver.delay = delay_of(giver.host)
+            records[giver.host.key] = records[giver.host.key] or {}
+            touch(giver.host)
         end
     end
-    for _, giver in ipairs(turns) do
-        give(giver.host, priority, giver.requests[giver.next])
-        giver.next = giver.next + 1
-    end
+    give(turns)
 end
 
 if token > first_token then
@@ -180,7 +203,7 @@ if token > first_token then
     many('ZADD', EXPIRY, expiries)
     settle_touched()
 end
-local short = #leases / 6 < call.count
+local short = given < call.count
 if short then
     redis.call('SET', IDLE, 1, 'EX', 600)
     redis.call('ZREMRANGEBYSCORE', HUNGRY, '-inf', now - call.hunger)
@@ -215,9 +238,6 @@ end
 local inbox = redis.call('LLEN', INBOX)
 local leaving = redis.call('LLEN', LEAVING)
 local open = redis.call('ZCARD', LEVELS) + redis.call('ZCARD', EXPIRY) + redis.call('ZCARD', DELAYED) + inbox + leaving
-local reply = { budget, first_score(EXPIRY), first_score(DELAYED), next_queue, open, inbox, exact(now),
-    has_lost_calls(), leaving }
-for i = 1, #leases do
-    reply[9 + i] = leases[i]
-end
+reply[2], reply[3], reply[4] = first_score(EXPIRY), first_score(DELAYED), next_queue
+reply[5], reply[6], reply[8], reply[9] = open, inbox, has_lost_calls(), leaving
 return reply

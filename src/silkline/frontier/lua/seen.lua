@@ -7,11 +7,21 @@
 -- bloom: layers of bits, each one twice as large as the one before and half as likely to err.
 local FIRST_BITS, STEP_BITS, PER_BUCKET = 12, 2, 256
 local generations, newest_count
+local shapes = {}
+
+-- What the keys of a generation begin with, and how many there are.
+local function shape_of(generation)
+    if not shapes[generation] then
+        shapes[generation] = { prefix = PREFIX .. 'seen:' .. int(generation) .. ':',
+            buckets = 2 ^ (FIRST_BITS + STEP_BITS * (generation - 1)) }
+    end
+    return shapes[generation]
+end
 
 local function bucket_key(generation, fingerprint)
-    local buckets = 2 ^ (FIRST_BITS + STEP_BITS * (generation - 1))
+    local shape = shapes[generation] or shape_of(generation)
     -- The last digits of a 64-bit number are as good as random.
-    return PREFIX .. 'seen:' .. generation .. ':' .. int(tonumber(string.sub(fingerprint, -9)) % buckets)
+    return shape.prefix .. int(sub(fingerprint, -9) % shape.buckets)
 end
 
 local function load_generations()
@@ -105,7 +115,7 @@ local function first_time(fingerprint)
         return false
     end
     newest_count = newest_count + 1
-    if newest_count >= PER_BUCKET * 2 ^ (FIRST_BITS + STEP_BITS * (generations - 1)) then
+    if newest_count >= PER_BUCKET * shape_of(generations).buckets then
         generations, newest_count = generations + 1, 0
     end
     return true
@@ -146,7 +156,7 @@ local function enqueue(runs, first)
     for _, run in ipairs(runs) do
         local h, priority = host(run[1]), run[2]
         local taken = most and tonumber(redis.call('HGET', PREFIX .. 'taken', h.key) or 0)
-        local entries = {}
+        local entries, n = {}, 0
         for i = first, first + 2 * (run[3] - 1), 2 do
             if most and taken >= most then
                 if not was_seen(ARGV[i]) then
@@ -156,17 +166,18 @@ local function enqueue(runs, first)
             elseif first_time(ARGV[i]) then
                 taken = most and taken + 1
                 last_id = last_id + 1
-                entries[#entries + 1] = int(last_id) .. ' ' .. ARGV[i + 1]
+                n = n + 1
+                entries[n] = int(last_id) .. ' ' .. ARGV[i + 1]
             end
         end
         first = first + 2 * run[3]
-        if most and #entries > 0 then
+        if most and n > 0 then
             redis.call('HSET', PREFIX .. 'taken', h.key, taken)
         end
-        if #entries > 0 then
-            for i = 1, #entries, CHUNK do
+        if n > 0 then
+            for i = 1, n, CHUNK do
                 redis.call('RPUSH', PREFIX .. 'wait:' .. priority .. ':' .. h.key,
-                    unpack(entries, i, min(i + CHUNK - 1, #entries)))
+                    unpack(entries, i, min(i + CHUNK - 1, n)))
             end
             if not h.queues[priority] then
                 open_queue(h, priority)
