@@ -27,6 +27,8 @@ class KnownUrls:
     def missing(self, urls: Iterable[str]) -> list[str]:
         """Those that are not known, in order."""
         young, old = self._young, self._old
+        if not old:
+            return [url for url in urls if url not in young]
         return [url for url in urls if url not in young and url not in old]
 
     def clear(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
@@ -29,18 +30,20 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
         return None
     if len(words) < SHINGLE:
         words += [""] * (SHINGLE - len(words))
-    digests = b"".join(
-        [
-            blake2b(" ".join(shingle).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            for shingle in set(zip(words, words[1:], words[2:], strict=False))
-        ]
-    )
+    # Each word is hashed once; a tuple of numbers has the same hash in every process.
+    numbers = {word: _number(word) for word in set(words)}
+    row = [numbers[word] for word in words]
+    digests = array("q", map(hash, set(zip(row, row[1:], row[2:], strict=False)))).tobytes()
     half, result = len(digests) / 16, 0
     for bit in range(64):
         # All digests' bytes at one place, as zeros and ones: counting them so takes no step for each digest.
         if digests[bit // 8 :: 8].translate(_BITS[bit % 8]).count(1) > half:
             result |= 1 << bit
     return result
+
+
+def _number(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
 def alike(one: int, other: int) -> bool:
