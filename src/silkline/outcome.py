@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -283,6 +283,22 @@ class HostState(msgspec.Struct, frozen=True):
     blocked_for: float = 0.0
     pace: tuple[int, float] | None = None
     pace_state: bytes = b""
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """Hosts that are to be left alone and have something waiting or delayed: how many, and the keys of the
+    first of them, those that are blocked longest first. seconds: until the last may be asked again."""
+
+    count: int = 0
+    hosts: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def blocked_of(found: Sequence[tuple[str, float]], most: int, now: float) -> Blocked:
+    """found: keys, each with the moment until which it is blocked."""
+    longest = sorted(found, key=lambda pair: (-pair[1], pair[0]))
+    seconds = longest[0][1] - now if longest else 0.0
+    return Blocked(len(longest), tuple(key for key, _ in longest[:most]), seconds)
 
 
 class HostPace(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from silkline.events import Event
 from silkline.outcome import (
     Added,
     Batch,
+    Blocked,
     Committed,
     DeadItem,
     DeadLetter,
@@ -183,6 +184,9 @@ class Frontier(Protocol):
 
     async def overview(self, hosts: int = 10) -> Overview:
         """The job at this moment, with at most that many hosts. Counts a lot: not for a hot path."""
+
+    async def blocked(self, hosts: int = 5) -> Blocked:
+        """The hosts that are blocked, at most that many by name. Looks at all hosts: not for a hot path."""
 
     async def host(self, key: str) -> HostState | None:
         """One host, by its politeness key; None where the job has met none of that key."""

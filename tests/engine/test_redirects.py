@@ -180,3 +180,22 @@ async def test_a_redirect_within_a_host_without_a_pace_costs_no_round_trip(
         report = await asyncio.to_thread(crawler.run, [f"{site.url}/{n}" for n in range(20)])
     assert report.pages == 20
     assert sum(leased) == 20
+
+
+def test_a_resumed_run_says_which_hosts_are_still_blocked(tmp_path: Path) -> None:
+    """By name the host that redirects lead to; the first run has said so, too, when it was told."""
+
+    async def busy(request: web.Request) -> web.Response:
+        return web.Response(status=503, headers={"Retry-After": "900"})
+
+    store = {"name": "job", "frontier": f"sqlite:///{tmp_path}/job.db"}
+    with leading(1, {"/0": busy}) as (here, there):
+        here.pages["/page"] = "x"
+        starts = [f"{here.url}/0", f"{here.url}/page"]
+        first = crawler_for(store, max_pages=1).run(starts)
+        assert first.reason == "budget"
+        assert any(line.startswith(f"{there.url} asks to be left alone") for line in first.troubles)
+        again = crawler_for(store, max_pages=1).run(starts)
+    (line,) = [line for line in again.troubles if "blocked until" in line]
+    assert line.startswith("1 host is blocked until ")
+    assert line.endswith(f"UTC: {there.url}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from silkline.outcome import Lease, Moved, Outcome
+import msgspec
+
+from silkline.outcome import Blocked, Lease, Moved, Outcome
 from silkline.request import Onward, Request
 from silkline.url import host_of
 from tests.frontier.conftest import ManualClock, Opened, dead, done, pages, retry, urls
@@ -179,3 +181,21 @@ async def test_a_request_that_is_led_back_is_found_where_it_is(opened: Opened) -
             assert target in found.detail
         stats = await frontier.stats()
         assert (stats.waiting, stats.open) == (1, 1)
+
+
+async def test_the_hosts_that_are_blocked_are_named_the_longest_first(
+    opened: Opened, clock: ManualClock
+) -> None:
+    """Those alone that something waits for; redirects wait, too."""
+    async with opened() as frontier:
+        assert await frontier.blocked() == Blocked()
+        await frontier.add([*pages("a", 1), *pages("c", 1), *pages("d", 1)])
+        for host, seconds in (("b", 10.0), ("c", 30.0), ("d", 20.0), ("e", 90.0)):
+            await frontier.block_host(host_of(f"http://{host}/"), seconds)
+        await frontier.commit(moved(*(await frontier.lease(5)).leases))
+        assert await frontier.blocked(2) == Blocked(3, ("http://c:80", "http://d:80"), 30.0)
+        clock.now += 20.0
+        (lease,) = (await frontier.lease(1)).leases
+        assert await frontier.blocked() == Blocked(1, ("http://c:80",), 10.0)
+        await frontier.commit([msgspec.structs.replace(retry(lease)[0], block_host=5.0)])
+        assert (await frontier.blocked()).hosts == ("http://c:80", lease.host)

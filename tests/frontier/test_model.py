@@ -272,6 +272,7 @@ class Comparison(RuleBasedStateMachine):
         self.both(lambda f: f.positions())
         self.both(lambda f: f.recall())
         self.both(lambda f: overview_of(f))
+        self.both(lambda f: f.blocked(2))
 
     def teardown(self) -> None:
         for url in URLS:

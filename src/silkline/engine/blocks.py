@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 from silkline.events import LeftAlone
-from silkline.protocols import Hook
+from silkline.protocols import Frontier, Hook
 
 WORTH_TELLING = 10.0
 """Seconds; of shorter blocks, which busy hosts ask for again and again, nobody needs to hear."""
 
+HOSTS_NAMED = 5
+
 MOST_HOSTS = 10_000
+
+
+async def still_blocked(frontier: Frontier) -> str:
+    """A line on the hosts that a resumed job has to leave alone; "" where there are none."""
+    blocked = await frontier.blocked(HOSTS_NAMED)
+    if blocked.seconds < WORTH_TELLING:
+        return ""
+    until = datetime.fromtimestamp(time.time() + blocked.seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    names = ", ".join(blocked.hosts) + (", …" if blocked.count > len(blocked.hosts) else "")
+    if blocked.count == 1:
+        return f"1 host is blocked until {until}: {names}"
+    return f"{blocked.count:,} hosts are blocked until {until} at the latest: {names}"
 
 
 class Blocks:

@@ -13,6 +13,7 @@ import msgspec
 from silkline.config import Settings
 from silkline.engine.addresses import addresses_for
 from silkline.engine.around import around_of, provider_of
+from silkline.engine.blocks import still_blocked
 from silkline.engine.crew import Ending, Seat
 from silkline.engine.delivery import Delivery
 from silkline.engine.discovery import scope_for
@@ -134,6 +135,8 @@ class Session:
                 settings, opened, named, sessions, robots, scope, [trail.watch] if trail is not None else []
             )
             await self._note_definition(frontier)
+            if not self._seat.index and (line := await still_blocked(frontier)):
+                self._tell(Trouble(line))
             past = await earlier_runs(frontier, self._plan.past)
             keyed = keyed_outputs_of(self._plan)
             delivery = Delivery(keyed, self._tell)

@@ -84,6 +84,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             tools.turns.begin(lease)
         response = await tools.fetch(lease.request)
         if response.onward is not None and tools.turns is not None:
+            tools.busy.answered(lease.host, started)
             verdict = await tools.turns.moved(response.onward)
             archived = await tools.items.archived(response, lease)
             return Visited(Outcome(lease, verdict, archived), response, perf_counter() - started)

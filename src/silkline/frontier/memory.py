@@ -23,6 +23,7 @@ from silkline.frontier.memory_state import Entry, Expiring, Host, Queue, arrival
 from silkline.keys import KeyRules
 from silkline.outcome import (
     Added,
+    Blocked,
     Committed,
     DeadItem,
     DeadLetter,
@@ -41,6 +42,7 @@ from silkline.outcome import (
     Verdict,
     Whereabouts,
     WorkerState,
+    blocked_of,
     ends_a_visit,
 )
 from silkline.protocols import Clock, Decide, Deliver, Positions, Resolve
@@ -347,6 +349,12 @@ class MemoryFrontier:
             with_dead_items=len(self._dead_pages),
             live=dict(self._live),
         )
+
+    async def blocked(self, hosts: int = 5) -> Blocked:
+        now = self._now()
+        kept = {entry.host for place in (self._waiting, self._delayed) for entry in place.values()}
+        found = [(host.key, host.blocked_until) for host in kept if host.blocked_until > now]
+        return blocked_of(found, hosts, now)
 
     async def host(self, key: str) -> HostState | None:
         now, host = self._now(), self._hosts.get(key)

@@ -23,6 +23,7 @@ from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
+    Blocked,
     Committed,
     DeadItem,
     DeadLetter,
@@ -321,6 +322,9 @@ class RedisFrontier:
     async def overview(self, hosts: int = 10) -> Overview:
         stats = await self.stats()
         return await redis_reads.overview(self._link, self._job.partitions, stats, hosts, self._job.options)
+
+    async def blocked(self, hosts: int = 5) -> Blocked:
+        return await redis_reads.blocked(self._job.partitions, hosts)
 
     async def host(self, key: str) -> HostState | None:
         return await redis_reads.host(self._job.of(key), key)

@@ -17,7 +17,16 @@ from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
 from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of, request_of
-from silkline.outcome import Heartbeat, HostState, Overview, Stats, Whereabouts, WorkerState
+from silkline.outcome import (
+    Blocked,
+    Heartbeat,
+    HostState,
+    Overview,
+    Stats,
+    Whereabouts,
+    WorkerState,
+    blocked_of,
+)
 from silkline.request import Request
 
 CHUNK = 1_000
@@ -223,6 +232,15 @@ async def overview(
         live=text_of(await home.command("HGETALL", "config")),
         notes=(*await _dedup_notes(partitions, options), *await persistence(link)),
     )
+
+
+async def blocked(partitions: Sequence[Partition], most: int) -> Blocked:
+    found, now = [], 0.0
+    for partition in partitions:
+        reply = await partition.call("blocked", limit=HOSTS_LOOKED_AT)
+        now = float(reply[0])
+        found += [(reply[i].decode(), float(reply[i + 1])) for i in range(1, len(reply), 2)]
+    return blocked_of(found, most, now)
 
 
 async def host(partition: Partition, key: str) -> HostState | None:

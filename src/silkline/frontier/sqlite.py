@@ -18,6 +18,7 @@ from silkline.frontier.sqlite_store import SqliteStore
 from silkline.frontier.store_thread import StoreThread
 from silkline.outcome import (
     Added,
+    Blocked,
     Committed,
     DeadItem,
     DeadLetter,
@@ -241,6 +242,9 @@ class SqliteFrontier:
         return await self._read(
             lambda reads: sqlite_reads.overview(reads, hosts, self._options, self._clock())
         )
+
+    async def blocked(self, hosts: int = 5) -> Blocked:
+        return await self._read(lambda reads: sqlite_reads.blocked(reads, hosts, self._clock()))
 
     async def host(self, key: str) -> HostState | None:
         return await self._read(lambda reads: sqlite_reads.host(reads, key, self._options, self._clock()))

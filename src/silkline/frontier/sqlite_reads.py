@@ -12,6 +12,7 @@ from silkline.frontier import rules
 from silkline.frontier.sqlite_file import Database
 from silkline.frontier.sqlite_store import DEAD_LETTERS
 from silkline.outcome import (
+    Blocked,
     DeadLetter,
     Heartbeat,
     HostState,
@@ -20,6 +21,7 @@ from silkline.outcome import (
     Stats,
     Whereabouts,
     WorkerState,
+    blocked_of,
 )
 from silkline.protocols import Positions
 from silkline.request import Request
@@ -104,6 +106,15 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
             with_dead_items=database.row("SELECT count(*) FROM dead_pages")[0],
             live=dict(database.rows("SELECT name, value FROM live")),
         )
+
+
+def blocked(database: Database, most: int, now: float) -> Blocked:
+    found = database.rows(
+        "SELECT h.key, h.blocked_until FROM hosts AS h WHERE h.blocked_until > ?"
+        " AND EXISTS (SELECT 1 FROM requests WHERE state IN ('waiting', 'delayed') AND host = h.id)",
+        now,
+    )
+    return blocked_of(list(found), most, now)
 
 
 def host(database: Database, key: str, options: FrontierOptions, now: float) -> HostState | None:
