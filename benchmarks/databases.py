@@ -33,7 +33,7 @@ from silkline.engine.interpreter import tuned_interpreter
 from silkline.errors import SilklineError
 from silkline.outcome import Item
 from silkline.sinks.choose import keyed_sink_for
-from silkline.sinks.record import fields_of
+from silkline.sinks.record import fields_of, size_of
 
 POSTGRESQL = os.environ.get("TEST_POSTGRESQL_URL", "postgresql://postgres@127.0.0.1:5432/test")
 MYSQL = os.environ.get("TEST_MYSQL_URL", "mysql://root@127.0.0.1:3306/test")
@@ -69,9 +69,10 @@ async def silkline(url: str, drop: Callable[[], Awaitable[None]]) -> AsyncIterat
     ready: dict[int, list[Item]] = {}
 
     def made(rows: Sequence[Row]) -> list[Item]:
+        fields = [fields_of(dict(zip(FIELDS, row[3:], strict=True))) for row in rows]
         return [
-            Item(row[1], 0, {sink.name: sink.encode(fields_of(dict(zip(FIELDS, row[3:], strict=True))))})
-            for row in rows
+            Item(row[1], 0, {sink.name: sink.encode(each)}, size=size_of(each))
+            for row, each in zip(rows, fields, strict=True)
         ]
 
     async def write(rows: Sequence[Row]) -> None:

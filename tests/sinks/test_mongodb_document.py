@@ -13,7 +13,7 @@ from bson.decimal128 import Decimal128
 from hypothesis import given
 
 from silkline.outcome import Item
-from silkline.sinks.mongodb_document import OPTIONS, Unstorable, body_of, document_of, name_of
+from silkline.sinks.mongodb_document import OPTIONS, Unstorable, body_of, documents_of, name_of
 from silkline.sinks.record import fields_of
 
 READING: CodecOptions[dict[str, Any]] = OPTIONS.with_options(tz_aware=True)
@@ -22,8 +22,8 @@ READING: CodecOptions[dict[str, Any]] = OPTIONS.with_options(tz_aware=True)
 def stored(fields: dict[str, Any], key: str | None = None) -> dict[str, Any]:
     """What a server gets, without the internal fields."""
     body = body_of(fields_of(fields))
-    assert isinstance(body, bytes), body
-    document = bson.decode(document_of(Item(-1, 3, {}, key=key), body).raw, READING)
+    [made] = documents_of([Item(-1, 3, {"sink": body}, key=key)], "sink")
+    document = bson.decode(bson.encode(made, codec_options=OPTIONS), READING)
     assert document.pop("_id") == (key or "ffffffffffffffff-3")
     assert document.pop("_fingerprint") == -1
     assert document.pop("_index") == (None if key else 3)

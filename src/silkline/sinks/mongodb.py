@@ -17,7 +17,7 @@ from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
 from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
 from silkline.sinks.keyed import OwnSink
-from silkline.sinks.mongodb_document import Unstorable, body_of, document_of
+from silkline.sinks.mongodb_document import OPTIONS, Unstorable, body_of, documents_of, size_of
 from silkline.sinks.mongodb_errors import met_another, one_line, told
 
 DEFAULTS = {
@@ -78,13 +78,13 @@ class MongoSink(OwnSink):
         except SinkError as error:  # nothing is written yet: a matter of how the crawl was started
             raise ConfigError(str(error)) from error
 
-    def encode(self, fields: Mapping[str, Any]) -> bytes | Unstorable:
+    def encode(self, fields: Mapping[str, Any]) -> dict[str, Any] | Unstorable:
         return body_of(fields)
 
     async def write(self, items: Sequence[Item]) -> None:
         """Replaced in slices, each in any order: after a failure some of the items may be in already."""
         for item in items:
-            if isinstance(reason := self.row(item), Unstorable):
+            if type(reason := item.data[self.name]) is Unstorable:
                 raise RowsRefused(reason)
         for start in range(0, len(items), SLICE):
             await self._replace(items[start : start + SLICE])
@@ -108,17 +108,16 @@ class MongoSink(OwnSink):
     @property
     def _collection(self) -> AsyncCollection[dict[str, Any]]:
         assert self._client is not None, "open() comes first"
-        return self._client[self._address.path][self._address.table]
+        return self._client[self._address.path].get_collection(self._address.table, OPTIONS)
 
     async def _replace(self, items: Sequence[Item]) -> None:
         replacements: list[ReplaceOne[Any]] = []
-        for item in items:
-            document = document_of(item, self.row(item))
-            if len(document.raw) > LARGEST:
+        for item, document in zip(items, documents_of(items, self.name), strict=True):
+            if not 0 < item.size < LARGEST // 4 and (size := size_of(document)) > LARGEST:
                 raise RowsRefused(
-                    f"the document takes {len(document.raw) / 2**20:.1f} MB, and MongoDB holds 16 MB at most"
+                    f"the document takes {size / 2**20:.1f} MB, and MongoDB holds 16 MB at most"
                 )
-            replacements.append(ReplaceOne({"_id": item.identity}, document, upsert=True))
+            replacements.append(ReplaceOne({"_id": document["_id"]}, document, upsert=True))
         for left in reversed(range(TRIES)):
             try:
                 with told(self.name):

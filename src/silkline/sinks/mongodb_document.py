@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -14,12 +14,12 @@ import msgspec
 from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions
 from bson.decimal128 import Decimal128
-from bson.errors import BSONError
-from bson.raw_bson import RawBSONDocument
+from bson.int64 import Int64
 
 from silkline.outcome import Item
 from silkline.sinks.columns import KEYS, MORE
 from silkline.sinks.record import json_of
+from silkline.sinks.rows import identities
 
 INTERNAL = ("_id", *KEYS, MORE)
 MAX_DEPTH = 100
@@ -30,13 +30,6 @@ DOT, DOLLAR, NUL = "．", "＄", "␀"
 """Stand-ins for what servers take for the syntax of paths and operators, and what ends a name in BSON."""
 
 
-class Document(RawBSONDocument):
-    """Bytes that go as they are."""
-
-    def __bool__(self) -> bool:
-        return True  # the driver asks, and would decode it to find out
-
-
 class Unstorable(str):
     """Why there is no document for an item."""
 
@@ -45,8 +38,8 @@ class _TooDeep(Exception):
     pass
 
 
-def body_of(fields: Mapping[str, Any]) -> bytes | Unstorable:
-    """The elements of the fields' document, without its length and end.
+def body_of(fields: Mapping[str, Any]) -> dict[str, Any] | Unstorable:
+    """The document of the fields.
 
     Where two fields want one name, the later one goes into `_more`, as JSON text.
     """
@@ -60,19 +53,29 @@ def body_of(fields: Mapping[str, Any]) -> bytes | Unstorable:
                 continue
             convert = CONVERT.get(type(value))
             document[name] = value if convert is None else convert(value)
-        if more:
-            document[MORE] = json_of(more).decode()
-        return bson.encode(document, codec_options=OPTIONS)[4:-1]
-    except (BSONError, _TooDeep) as error:
-        return Unstorable(" ".join(str(error).split())[:200])
+    except _TooDeep as error:
+        return Unstorable(error)
+    if more:
+        document[MORE] = json_of(more).decode()
+    return document
 
 
-def document_of(item: Item, body: bytes) -> Document:
-    """The whole document, from what `body_of` gave."""
-    index = item.index if item.key is None else None
-    head = bson.encode({"_id": item.identity, "_fingerprint": bson.Int64(item.fingerprint), "_index": index})
-    size = len(head) + len(body)
-    return Document(b"%b%b%b\0" % (size.to_bytes(4, "little"), head[4:-1], body))
+def documents_of(items: Sequence[Item], sink: str) -> list[dict[str, Any]]:
+    """The whole documents, from what `body_of` gave."""
+    return [
+        {
+            "_id": identity,
+            "_fingerprint": Int64(item.fingerprint),
+            "_index": item.index if item.key is None else None,
+            **item.data[sink],
+        }
+        for identity, item in zip(identities(items), items, strict=True)
+    ]
+
+
+def size_of(document: Mapping[str, Any]) -> int:
+    """Bytes that it takes."""
+    return len(bson.encode(document, codec_options=OPTIONS))
 
 
 @lru_cache(10_000)
