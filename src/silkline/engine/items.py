@@ -17,7 +17,7 @@ from silkline.protocols import KeyedSink, Output, PageSink, Sink
 from silkline.response import Response
 from silkline.sinks.choose import wants_types
 from silkline.sinks.part import output_of
-from silkline.sinks.record import fields_of, record_of, size_of, text_of
+from silkline.sinks.record import fields_of, record_of, size_of, text_of, typed_of
 
 Note = Callable[[str, Mapping[str, Any]], None]
 """`note(kind, record)` hears of each item that is made: its class's name, or for a dict its page's label."""
@@ -122,9 +122,8 @@ class ItemMaker:
     ) -> Item | None:
         """None where no output is to have it, or can."""
         changed = self._checks.converted(value)
-        record = record_of(value)
-        if changed:
-            record |= record_of(changed)
+        plain = record_of(value)
+        record = plain | record_of(changed) if changed else plain
         key = self._keys.of(value)
         data: dict[str, Any] = {}
         size, fields = 0, None
@@ -134,7 +133,7 @@ class ItemMaker:
             except ItemError as error:
                 dead.append(_dead(value, lease, index, "item", str(error), name))
         if outputs.typed or outputs.keyed:
-            fields = fields_of(value)
+            fields = plain | typed_of(value)
             if changed:
                 fields |= fields_of(changed)
             size = size_of(fields) if outputs.keyed else 0

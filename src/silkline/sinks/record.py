@@ -55,15 +55,16 @@ def fields_of(item: object) -> dict[str, Any]:
 
     Raises ItemError as `record_of` does.
     """
-    plain = record_of(item)
+    return record_of(item) | typed_of(item)
+
+
+def typed_of(item: object) -> dict[str, Any]:
+    """What `fields_of` has of these types, for an item that there is a record of."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(item, pydantic.BaseModel):
         item = item.model_dump()
     typed = msgspec.to_builtins(item, builtin_types=TYPED, enc_hook=_foreign, str_keys=True)
-    for name, value in typed.items():
-        if isinstance(value, TYPED):
-            plain[name] = value
-    return plain
+    return {name: value for name, value in typed.items() if isinstance(value, TYPED)}
 
 
 def text_of(item: object) -> str:
