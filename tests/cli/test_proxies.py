@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import ssl
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.proxies import TestProxy
+from tests.proxies import SocksProxy, TestProxy
 from tests.site import Site
 
 
@@ -20,6 +23,27 @@ def site() -> AsyncIterator[str]:
 
     with Site({"/ip": echo}) as site:
         yield site.url
+
+
+@pytest.fixture
+async def tls_site(tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
+    """A URL with a certificate of its own, and that."""
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)]
+    await asyncio.to_thread(subprocess.run, [*command.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n203.0.113.7")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        yield f"https://localhost:{server.sockets[0].getsockname()[1]}/", cert
 
 
 async def silkline(*words: str, cwd: Path) -> tuple[int, str, str]:
@@ -40,6 +64,7 @@ async def test_the_table_says_which_proxies_work_and_shows_no_password(site: str
     code, out, err = await silkline(*words, cwd=tmp_path)
     assert (code, "1 of 3 proxies work" in out) == (0, True), err
     assert "203.0.113.7" in out
+    assert all(len(line) <= 80 for line in out.splitlines() if line.startswith(("yes", "no")))
     assert "warning: proxies.txt, line 3" in err
     code, out, _ = await silkline(*words, "--json", cwd=tmp_path)
     first, second, third = map(json.loads, out.splitlines())
@@ -73,10 +98,11 @@ async def test_proxies_of_one_host_are_told_apart_and_repeated_ones_shown(site: 
     [
         ((), "no proxy to try: name a file"),
         (("gone.txt", "--echo", "http://h.example/"), "gone.txt: the proxies cannot be read: No such file"),
-        (("--proxy", "nonsense", "--echo", "http://h.example/"), "--proxy, line 1: "),
+        (("--proxy", "nonsense", "--echo", "http://h.example/"), "--proxy, entry 1: "),
         (("--proxy", "http://h:1"), "for example --echo"),
         (("--proxy", "http://h:1", "--echo", "nonsense"), "--echo: "),
         (("--proxy", "http://h:1", "--echo", "http://h.example/", "--timeout", "x"), "--timeout: "),
+        (("--proxy", "http://h:1", "--echo", "http://h.example/", "--ca-file", "gone.pem"), "gone.pem"),
     ],
 )
 async def test_what_is_missing_is_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
@@ -85,6 +111,18 @@ async def test_what_is_missing_is_one_line(words: tuple[str, ...], line: str, tm
     assert err.startswith("silkline: ")
     assert line in err
     assert err.count("\n") == 1
+
+
+async def test_the_engine_and_its_trust_may_be_chosen(tmp_path: Path, tls_site: tuple[str, Path]) -> None:
+    url, certificate = tls_site
+    socks = await SocksProxy("me", "s3cret").start()
+    words = ["proxies", "test", "--proxy", socks.url("me:s3cret"), "--echo", url, "--fetcher", "curl"]
+    code, out, err = await silkline(*words, cwd=tmp_path)
+    assert (code, "tls: " in out) == (1, True), err
+    for trust in (["--insecure"], ["--ca-file", str(certificate)]):
+        code, out, err = await silkline(*words, *trust, cwd=tmp_path)
+        assert (code, "1 of 1 proxies work" in out) == (0, True), out + err
+    await socks.stop()
 
 
 async def test_none_that_works_is_exit_code_1(site: str, tmp_path: Path) -> None:

@@ -52,6 +52,10 @@ def test_the_forms_of_a_proxy(text: str, url: str, tags: str) -> None:
         "http://u:sesame@h:x",
         "h:1:sesame",
         "http://h/p",
+        "http://u:sesame",
+        "http://h:1 u sesame!",
+        "h:1 u sesame:",
+        "http://h:1 u pass@sesame",
     ],
 )
 def test_what_is_no_proxy_is_one_line_without_the_password(text: str) -> None:
@@ -91,7 +95,7 @@ def test_a_source_that_cannot_be_is_refused(tmp_path: Path) -> None:
     for name, message in (("gone", "No such file"), ("empty", "no proxy in it"), ("bad", "bad.txt, line 1")):
         with pytest.raises(ConfigError, match=message):
             source_of(str(tmp_path / f"{name}.txt"), 600.0)
-    with pytest.raises(ConfigError, match="proxies, line 2: "):
+    with pytest.raises(ConfigError, match="proxies, entry 2: "):
         FixedProxies(["http://a:1", "nonsense"])
 
 

@@ -279,7 +279,7 @@ async def test_wrong_credentials_are_named_by_their_line_once(
         for _ in range(10):
             assert await through.get(url) == b"page"
             through.clock.now += 700.0
-    assert through.told == ["proxies, line 1: the proxy asks for other credentials (407)"]
+    assert through.told == ["proxies, entry 1: the proxy asks for other credentials (407)"]
     assert proxy.refused > 2
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option, echo
 
-from silkline.cli.options import with_debug
+from silkline.cli.options import with_debug, with_some_settings
 from silkline.errors import BadUrlError, ConfigError
 
 EXAMPLES = """
@@ -31,6 +32,7 @@ def _group() -> None:
 
 
 @with_debug
+@with_some_settings("fetcher", "insecure", "ca_file")
 def try_proxies(
     source: Annotated[
         str | None, Argument(metavar="[FILE|URL]", help="A list of proxies, one a line; or where to get one.")
@@ -45,6 +47,8 @@ def try_proxies(
     ] = None,
     timeout: Annotated[str, Option(metavar="TIME", help="Time for one proxy.")] = "15s",
     as_json: Annotated[bool, Option("--json", metavar=" ", help="One JSON object a line.")] = False,
+    *,
+    given: dict[str, Any],
 ) -> int:
     """Fetch a page through each proxy and show which work, how fast, and under which address.
 
@@ -54,10 +58,9 @@ def try_proxies(
 
     import msgspec
     import uvloop
-    from rich.console import Console
 
     from silkline.cli.tried import table_of, tried
-    from silkline.resolve import convert
+    from silkline.resolve import convert, resolve
     from silkline.url import check
 
     if not source and not proxy:
@@ -68,12 +71,15 @@ def try_proxies(
         url = check(echo_url)
     except BadUrlError as error:
         raise ConfigError(f"--echo: {error}") from error
+    resolved = resolve(given, os.environ, names=given.keys())
     seconds = convert("timeout", timeout, "--timeout")
+    settings = msgspec.structs.replace(resolved.settings, timeout=seconds)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        results = runner.run(tried(source, proxy or (), url, seconds))
+        results = runner.run(tried(source, proxy or (), url, settings))
     if as_json:
         for result in results:
             echo(msgspec.json.encode(result))
     else:
-        Console().print(table_of(results))
+        for line in table_of(results):
+            echo(line)
     return 0 if any(result.works for result in results) else 1

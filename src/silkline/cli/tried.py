@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.table import Table
-from rich.text import Text
+import msgspec
 from typer import echo
 
+from silkline.config import Settings
+from silkline.engine.fetching import check_settings, engine_of, options_of
 from silkline.errors import ConfigError, ProxyError
-from silkline.fetch.http import HttpFetcher
-from silkline.fetch.options import FetchOptions
 from silkline.fetch.proxies.check import Checked, check
-from silkline.fetch.proxies.proxy import Proxy, proxies_from
+from silkline.fetch.proxies.proxy import Proxy, proxies_of
 from silkline.fetch.proxies.sources import Source, source_of
 from silkline.observe import figures
 from silkline.protocols import CallNext
 
 
-async def tried(source: str | None, more: Sequence[str], url: str, timeout: float) -> Sequence[Checked]:
-    fetcher = HttpFetcher(FetchOptions(timeout=timeout, connect_timeout=timeout, read_timeout=timeout))
+async def tried(source: str | None, more: Sequence[str], url: str, settings: Settings) -> Sequence[Checked]:
+    """settings: of the engine; their timeout is that of one proxy. Raises ConfigError."""
+    check_settings(settings)
+    timeout = settings.timeout
+    options = msgspec.structs.replace(options_of(settings), connect_timeout=timeout, read_timeout=timeout)
+    fetcher = engine_of(settings)(options)
     try:
-        proxies, wrong = proxies_from("\n".join(more), "--proxy")
+        proxies, wrong = proxies_of(more, "--proxy", "entry")
         if wrong:
             raise ConfigError(wrong[0])
         if source is not None:
@@ -42,16 +45,15 @@ async def _listed(source: Source, fetch: CallNext) -> Sequence[Proxy]:
     return proxies
 
 
-def table_of(results: Sequence[Checked]) -> Table:
+def table_of(results: Sequence[Checked]) -> Iterator[str]:
+    """Lines: two for each proxy, so that they fit a narrow terminal."""
     working = sum(result.works for result in results)
-    table = Table(header_style="dim", title=f"{working} of {len(results)} proxies work", title_justify="left")
-    for name in ("proxy", "entry", "tags", "works", "seconds", "exit address"):
-        table.add_column(name, overflow="fold", justify="right" if name == "seconds" else "left")
+    width = max(12, *(len(result.exit) for result in results))
+    yield f"{working} of {len(results)} proxies work"
+    yield f"works  seconds  {'exit address':{width}}  proxy and tags"
     for result in results:
-        last = result.exit or "-" if result.works else figures.one_line(result.error, 200)
-        table.add_row(
-            *map(Text, (result.proxy, result.entry, " ".join(result.tags), "yes" if result.works else "no")),
-            f"{result.seconds:.2f}",
-            Text(last),
-        )
-    return table
+        tags = f"  {' '.join(result.tags)}" if result.tags else ""
+        works = "yes" if result.works else "no"
+        yield f"{works:5}  {result.seconds:7.2f}  {result.exit or '-':{width}}  {result.proxy}{tags}"
+        error = f": {figures.one_line(result.error, 200)}" if result.error else ""
+        yield f"       {result.entry}{error}"

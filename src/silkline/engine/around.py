@@ -46,7 +46,7 @@ def proxies_of(settings: Settings) -> Source | None:
     if settings.proxy_region and not settings.proxy and settings.proxies is None:
         raise ConfigError("proxy_region chooses among proxies: give proxy or proxies, too")
     if settings.proxy:
-        sources.append(FixedProxies(settings.proxy))
+        sources.append(FixedProxies(settings.proxy, "--proxy"))
     if settings.proxies:
         unusable = socks_unusable() if settings.fetcher == "http" else None
         sources.append(source_of(settings.proxies, settings.proxies_refresh, unusable))

@@ -17,6 +17,7 @@ HOW = "write http://user:password@host:3128, socks5://host:1080 or host:port:use
 _SHORT = re.compile(
     r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>\d{1,5})(?::(?P<user>[^:\s]*):(?P<password>\S*))?"
 )
+_is_tag = re.compile(r"[A-Za-z0-9._-]+").fullmatch
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -49,6 +50,9 @@ def proxy_from(text: str) -> Proxy:
     words = text.replace(",", " ").split() if "://" not in text else _words(text)
     if not words:
         raise ConfigError(f"an empty proxy; {HOW}")
+    if not all(map(_is_tag, words[1:])):
+        # Not repeated: it may be a password that was written behind the address.
+        raise ConfigError(f"has a tag of other characters than letters, digits, '.', '-' and '_'; {HOW}")
     return Proxy(_url(words[0]), frozenset(tag.lower() for tag in words[1:]))
 
 
@@ -67,8 +71,8 @@ def proxies_from(text: str, where: str) -> tuple[list[Proxy], list[str]]:
         return [], [f"{where}: is no JSON list of proxies: {error}"]
 
 
-def proxies_of(entries: Iterable[Any], where: str) -> tuple[list[Proxy], list[str]]:
-    """The same from a list: of lines, of mappings, or of proxies."""
+def proxies_of(entries: Iterable[Any], where: str, unit: str = "line") -> tuple[list[Proxy], list[str]]:
+    """The same from a list: of lines, of mappings, or of proxies. unit: what `where` has of them."""
     found: dict[str, Proxy] = {}
     wrong: list[str] = []
     for number, entry in enumerate(entries, 1):
@@ -77,11 +81,11 @@ def proxies_of(entries: Iterable[Any], where: str) -> tuple[list[Proxy], list[st
         try:
             proxy = _entry(entry)
         except ConfigError as error:
-            wrong.append(f"{where}, line {number}: {error}")
+            wrong.append(f"{where}, {unit} {number}: {error}")
         else:
             known = found.get(proxy.url)
             if known is None:
-                found[proxy.url] = Proxy(proxy.url, proxy.tags, f"{where}, line {number}")
+                found[proxy.url] = Proxy(proxy.url, proxy.tags, f"{where}, {unit} {number}")
             else:
                 found[proxy.url] = Proxy(proxy.url, known.tags | proxy.tags, f"{known.where}, {number}")
     return list(found.values()), wrong
@@ -116,7 +120,7 @@ def _url(text: str) -> str:
         text = f"http://{user}{match['host']}:{match['port']}"
     scheme, _, rest = text.partition("://")
     userinfo, at, host = rest.rpartition("@")
-    scheme, host = scheme.lower(), host.rstrip("/")
+    scheme, host, spaced = scheme.lower(), host.rstrip("/"), len(userinfo.split()) > 1
     if scheme not in SCHEMES:
         raise ConfigError(f"{scheme[:20]!r} is no kind of proxy, there are {', '.join(SCHEMES)}; {HOW}")
     if at:
@@ -128,7 +132,9 @@ def _url(text: str) -> str:
     except ValueError:
         usable = False
     if not usable or not re.fullmatch(r"[^\s/?#@]+", host):
-        raise ConfigError(f"{host[:100]!r} is no host and port of a proxy; {HOW}")
+        raise ConfigError(f"has no host and port of a proxy; {HOW}")
+    if spaced and parts.port is None:
+        raise ConfigError(f"has a space in its user or password, and no port; {HOW}")
     return f"{scheme}://{userinfo}{at}{host}"
 
 

@@ -47,8 +47,9 @@ class FixedProxies:
     period = None
     what = "the list of proxies"
 
-    def __init__(self, proxies: Listed) -> None:
-        self._proxies = _checked(proxies)
+    def __init__(self, proxies: Listed, name: str = "proxies") -> None:
+        """name: of the list, in messages."""
+        self._proxies = _checked(proxies, name)
 
     async def load(self, fetch: CallNext) -> Loaded | None:
         return self._proxies, ()
@@ -189,8 +190,8 @@ def _usable(loaded: Loaded, unusable: Unusable) -> Loaded:
     return [proxy for proxy in proxies if not unusable(proxy)], [*left_out, *wrong]
 
 
-def _checked(listed: Listed) -> list[Proxy]:
-    proxies, wrong = proxies_of(listed, "proxies")
+def _checked(listed: Listed, name: str = "proxies") -> list[Proxy]:
+    proxies, wrong = proxies_of(listed, name, "entry")
     if wrong:
         raise ConfigError(wrong[0])
     return proxies
