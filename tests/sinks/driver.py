@@ -22,6 +22,7 @@ from silkline.outcome import Item, Lease, Outcome
 from silkline.protocols import Deliver, Sink
 from silkline.request import Request
 from silkline.sinks.choose import deliver_to, finish_all, sinks_for
+from silkline.sinks.format import Format
 from silkline.sinks.record import record_of
 
 
@@ -46,7 +47,7 @@ class Store:
 def main(folder: Path, pages: int, outputs: list[str], *, group: int = 3, pause: float = 0.0) -> None:
     """group: pages of a commit. pause: seconds between what the outputs do and its commit."""
     store = Store(folder)
-    sinks = sinks_for([name for name in outputs if name != "--excel"], excel="--excel" in outputs)
+    sinks = sinks_for([name for name in outputs if name != "--excel"], Format(excel="--excel" in outputs))
     with store.locked() as state:
         state["positions"] = opening(sinks)((), state["positions"])
     more = True

@@ -12,6 +12,7 @@ from silkline.outcome import Item
 from silkline.sinks.bucket_parts import bucket_parts
 from silkline.sinks.choose import objects_sink
 from silkline.sinks.export import Target, export
+from silkline.sinks.format import Format
 from silkline.sinks.objects import ObjectsSink
 from tests.objects.running import S3Server
 from tests.sinks.conftest import read_rows
@@ -78,7 +79,7 @@ def test_what_a_killed_run_left_of_a_part_is_not_taken_for_another_jobs(
 
 
 def test_csv_for_spreadsheets_is_read_as_it_was_meant(bucket: S3Server, tmp_path: Path) -> None:
-    sink = objects_sink(bucket.url("items.csv"), excel=True)
+    sink = objects_sink(bucket.url("items.csv"), format=Format(excel=True))
     sink.open(None)
     sink.finish(sink.write([Item(1, 0, {sink.name: sink.encode({"=a": "=1+1"})})], None))
     sink.close()

@@ -12,6 +12,7 @@ from silkline.outcome import Done, Item, Lease, Outcome
 from silkline.request import Request
 from silkline.sinks.choose import deliver_to, discard, discard_owned, finish_all, sink_for, sinks_for
 from silkline.sinks.csv import CsvSink
+from silkline.sinks.format import Format
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import name_of
 from silkline.sinks.packed import PackedLinesSink
@@ -66,7 +67,7 @@ def test_no_two_outputs_and_not_the_crawls_own_file(tmp_path: Path, monkeypatch)
 
 
 def test_every_output_gets_the_items_and_moves_on(tmp_path: Path, rows_in) -> None:
-    sinks = sinks_for([str(tmp_path / "a.csv"), str(tmp_path / "a.jsonl")], columns=["n"])
+    sinks = sinks_for([str(tmp_path / "a.csv"), str(tmp_path / "a.jsonl")], Format(columns=["n"]))
     positions = {sink.name: "" for sink in sinks} | {"other": "7"}
     for sink in sinks:
         sink.open(None)

@@ -12,6 +12,7 @@ from silkline.errors import ConfigError
 from silkline.sinks.choose import sink_for
 from silkline.sinks.committed import committed
 from silkline.sinks.dialect import Dialect
+from silkline.sinks.format import Format
 
 EXCEL = Dialect(",", excel=True)
 FORMULAS = [
@@ -74,7 +75,7 @@ def test_what_is_made_text_can_be_told_from_what_was_so(text: str) -> None:
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_the_header_grows_behind_the_byte_order_mark(tmp_path: Path, items_for, opened, ending: str) -> None:
     path = tmp_path / f"items{ending}"
-    sink = sink_for(str(path), excel=True)
+    sink = sink_for(str(path), Format(excel=True))
     position = sink.write(items_for(sink, {"a": "=x", "-n": -1}), opened(sink, None))
     position = sink.write(items_for(sink, {"later": "é"}), position)
     rows = [{"a": "=x", "-n": "-1", "later": None}, {"a": None, "-n": None, "later": "é"}]
@@ -91,18 +92,18 @@ def test_a_file_keeps_the_dialect_that_it_was_begun_with(
     tmp_path: Path, items_for, opened, begun: bool
 ) -> None:
     path = tmp_path / "items.csv"
-    sink = sink_for(str(path), excel=begun)
+    sink = sink_for(str(path), Format(excel=begun))
     position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
     words = "was begun with --excel and cannot go on without" if begun else "was begun without --excel and"
     with pytest.raises(ConfigError, match=words):
-        sink_for(str(path), excel=not begun).open(position)
-    opened(sink_for(str(path), excel=begun), position)
+        sink_for(str(path), Format(excel=not begun)).open(position)
+    opened(sink_for(str(path), Format(excel=begun)), position)
 
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_file_without_items_has_no_dialect_yet(tmp_path: Path, items_for, opened, begun: bool) -> None:
     path = tmp_path / "items.csv"
-    position = opened(sink_for(str(path), excel=begun), None)
-    sink = sink_for(str(path), excel=not begun)
+    position = opened(sink_for(str(path), Format(excel=begun)), None)
+    sink = sink_for(str(path), Format(excel=not begun))
     sink.write(items_for(sink, {"a": "=1"}), opened(sink, position))
     assert path.read_text() == ("a\n=1\n" if begun else "\ufeffa\n'=1\n")

@@ -23,6 +23,7 @@ from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.choose import sink_for
 from silkline.sinks.committed import committed
+from silkline.sinks.format import Format
 from silkline.sinks.spool import spool_of
 from tests.sinks.conftest import unpacked
 
@@ -50,7 +51,7 @@ class Crawl(RuleBasedStateMachine):
         self.processes = [self.begin(), self.begin()]
 
     def begin(self) -> Sink:
-        sink = sink_for(str(self.path), excel=self.excel)
+        sink = sink_for(str(self.path), Format(excel=self.excel))
         sink.open(self.position)
         self.position = sink.write((), self.position)
         self.clean = True

@@ -52,6 +52,7 @@ from silkline.router import Router
 from silkline.seeds import Seeds, SeedSource
 from silkline.sinks.address import files_in
 from silkline.sinks.choose import called, keyed_sinks_for, sinks_for
+from silkline.sinks.format import Format
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.part import part_sinks, parts_of
 from silkline.sinks.sqlite import SqliteSink
@@ -293,15 +294,11 @@ def outputs_of(plan: Plan, worker: str | None = None) -> list[Output]:
     """
     settings = plan.settings
     reserved = [path for path in (settings.log_file,) if path is not None]
-    files = sinks_for(
-        settings.outputs,
-        columns=plan.columns,
-        excel=settings.excel,
-        reserved=reserved,
-        frontier=store_file(settings.frontier_url),
-    )
+    format = Format(plan.columns, settings.excel)
+    own = store_file(settings.frontier_url)
+    files = sinks_for(settings.outputs, format, reserved=reserved, frontier=own)
     if worker is not None and on_server(settings.frontier_url):
-        files = part_sinks(settings.outputs, worker, columns=plan.columns, excel=settings.excel)
+        files = part_sinks(settings.outputs, worker, format)
     return [*files, *(cast(Output, sink) for sink in plan.extra_sinks if not is_keyed(sink))]
 
 

@@ -16,6 +16,7 @@ from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, 
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
 from silkline.sinks.csv import CsvSink
 from silkline.sinks.folder import folder_sink
+from silkline.sinks.format import PLAIN, Format
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.opened import blamed
@@ -28,22 +29,21 @@ from silkline.sinks.sqlite import SqliteSink, holds_only_items
 if TYPE_CHECKING:
     from silkline.sinks.objects import ObjectsSink
 
-Columns = Sequence[str] | None
 TWICE = "is named twice"
 
-KINDS: dict[str, Callable[[str, Columns, bool], Sink]] = {
-    ".jsonl": lambda path, *_: JsonLinesSink(path),
-    ".ndjson": lambda path, *_: JsonLinesSink(path),
-    ".jsonl.gz": lambda path, *_: PackedLinesSink(path, Gzip()),
-    ".ndjson.gz": lambda path, *_: PackedLinesSink(path, Gzip()),
-    ".jsonl.zst": lambda path, *_: PackedLinesSink(path, Zstd()),
-    ".ndjson.zst": lambda path, *_: PackedLinesSink(path, Zstd()),
-    ".csv": lambda path, columns, excel: CsvSink(path, columns, excel=excel),
-    ".tsv": lambda path, columns, excel: CsvSink(path, columns, delimiter="\t", excel=excel),
-    ".parquet": lambda path, columns, _: _parquet_sink(path, columns),
-    ".db": lambda path, *_: SqliteSink(path),
-    ".sqlite": lambda path, *_: SqliteSink(path),
-    ".sqlite3": lambda path, *_: SqliteSink(path),
+KINDS: dict[str, Callable[[str, Format], Sink]] = {
+    ".jsonl": lambda path, _: JsonLinesSink(path),
+    ".ndjson": lambda path, _: JsonLinesSink(path),
+    ".jsonl.gz": lambda path, _: PackedLinesSink(path, Gzip()),
+    ".ndjson.gz": lambda path, _: PackedLinesSink(path, Gzip()),
+    ".jsonl.zst": lambda path, _: PackedLinesSink(path, Zstd()),
+    ".ndjson.zst": lambda path, _: PackedLinesSink(path, Zstd()),
+    ".csv": lambda path, format: CsvSink(path, format.columns, excel=format.excel),
+    ".tsv": lambda path, format: CsvSink(path, format.columns, delimiter="\t", excel=format.excel),
+    ".parquet": lambda path, format: _parquet_sink(path, format),
+    ".db": lambda path, _: SqliteSink(path),
+    ".sqlite": lambda path, _: SqliteSink(path),
+    ".sqlite3": lambda path, _: SqliteSink(path),
 }
 
 
@@ -66,8 +66,8 @@ SCHEMES: dict[str, tuple[str, str, str]] = {
 made as `kind(output, create=...)`."""
 
 
-def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Output:
-    """The sink for a file, by its ending, of items or of pages. columns, excel: as for `sink_for`.
+def output_for(path: str, format: Format = PLAIN) -> Output:
+    """The sink for a file, by its ending, of items or of pages.
 
     Raises ConfigError for an ending that no format has, and a package that is missing.
     """
@@ -75,7 +75,7 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
     if is_folder(path):
         return folder_sink(path)
     if not is_archive(path):
-        return sink_for(path, columns=columns, excel=excel)
+        return sink_for(path, format)
     try:
         from silkline.sinks.warc import WarcSink
     except ModuleNotFoundError as error:
@@ -85,10 +85,8 @@ def output_for(path: str, *, columns: Columns = None, excel: bool = False) -> Ou
     return WarcSink(path)
 
 
-def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink:
+def sink_for(path: str, format: Format = PLAIN) -> Sink:
     """The sink of items for a file, by its ending.
-
-    columns: which fields come first, where the format has columns. excel: CSV and TSV for spreadsheets.
 
     Raises ConfigError for an ending that no format has.
     """
@@ -103,7 +101,7 @@ def sink_for(path: str, *, columns: Columns = None, excel: bool = False) -> Sink
         raise ConfigError(
             f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}"
         )
-    return make(path, columns, excel)
+    return make(path, format)
 
 
 def _refuse_slip(path: str) -> None:
@@ -112,18 +110,17 @@ def _refuse_slip(path: str) -> None:
         raise ConfigError(f"output {shown_output(path)!r}: write two slashes behind {scheme}: {scheme}://")
 
 
-def _parquet_sink(path: str, columns: Columns) -> ParquetSink:
+def _parquet_sink(path: str, format: Format) -> ParquetSink:
     """pyarrow is big: it is only imported when it is needed, but must be there from the start."""
     if importlib.util.find_spec("pyarrow") is None:
         raise ConfigError(f"output {path!r} needs the package pyarrow: pip install 'silkline[parquet]'")
-    return ParquetSink(path, columns)
+    return ParquetSink(path, format.columns)
 
 
 def sinks_for(
     paths: Iterable[str],
+    format: Format = PLAIN,
     *,
-    columns: Columns = None,
-    excel: bool = False,
     reserved: Iterable[str] = (),
     frontier: str | os.PathLike[str] | None = None,
 ) -> tuple[Output, ...]:
@@ -138,7 +135,7 @@ def sinks_for(
     used = {os.path.realpath(path): "is the crawl's own file" for path in own}
     sinks: list[Output] = []
     for path in files_in(paths):
-        sink = output_for(path, columns=columns, excel=excel)
+        sink = output_for(path, format)
         sinks.append(sink)
         real = os.path.realpath(file_of(path))
         shared = frontier is not None and isinstance(sink, SqliteSink) and sink.is_in(frontier)
@@ -147,15 +144,13 @@ def sinks_for(
             raise ConfigError(f"output {path!r} {wrong}: choose another name")
         used[real] = TWICE
     for output in filter(is_in_bucket, paths):
-        sinks.append(objects_sink(output, columns=columns, excel=excel))
+        sinks.append(objects_sink(output, format=format))
         if sinks[-1].name in {sink.name for sink in sinks[:-1]}:
             raise ConfigError(f"output {sinks[-1].name!r} is named twice: choose another name")
     return tuple(sinks)
 
 
-def objects_sink(
-    output: str, worker: str = "", *, columns: Columns = None, excel: bool = False
-) -> ObjectsSink:
+def objects_sink(output: str, worker: str = "", format: Format = PLAIN) -> ObjectsSink:
     """The sink for objects in a bucket. worker: the one of several that writes it. Raises ConfigError."""
     try:
         from silkline.sinks.objects import ObjectsSink
@@ -163,7 +158,7 @@ def objects_sink(
         raise ConfigError(
             f"output {shown_output(output)!r} needs the package {error.name}: pip install 'silkline[objects]'"
         ) from error
-    return ObjectsSink(output, lambda path: sink_for(path, columns=columns, excel=excel), worker)
+    return ObjectsSink(output, lambda path: sink_for(path, format), worker)
 
 
 def keyed_sinks_for(outputs: Iterable[str], *, create: bool = True) -> tuple[KeyedSink, ...]:

@@ -22,6 +22,7 @@ from silkline.errors import SinkError
 from silkline.sinks.choose import sink_for
 from silkline.sinks.columns import KEY
 from silkline.sinks.csv import MAX_COLUMNS, MORE, CsvMark, CsvSink
+from silkline.sinks.format import Format
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import Mark
 from silkline.sinks.packed import PackedLinesSink, PackedMark
@@ -142,7 +143,7 @@ class CommittedRecords:
         self.path = path
         self._mark = msgspec.json.decode(position, type=CsvMark)
         self._items = items
-        sink = sink_for(path, excel=self._mark.excel)
+        sink = sink_for(path, Format(excel=self._mark.excel))
         assert isinstance(sink, CsvSink)
         self._sink = sink
 

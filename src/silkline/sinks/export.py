@@ -15,6 +15,7 @@ from silkline.files import is_address, is_slip, shown_output, split_ending
 from silkline.outcome import Item
 from silkline.sinks.choose import discard, sink_for, wants_types
 from silkline.sinks.committed import Committed, JsonLines, Row
+from silkline.sinks.format import Format
 from silkline.sinks.jsonl import JsonLinesSink
 from silkline.sinks.outputfile import creating, remove, starting, sync, sync_directory, told
 from silkline.sinks.packed import PackedLinesSink
@@ -118,7 +119,7 @@ def lines_of(source: Committed) -> Iterator[bytes]:
 
 def _converted(sources: Sequence[Committed], target: Target, fresh: str) -> int:
     """As a crawl writes the format. Where a source does not say whose page a row is, a number stands in."""
-    sink = sink_for(fresh, columns=columns_of(sources), excel=target.excel)
+    sink = sink_for(fresh, Format(columns_of(sources), target.excel))
     typed = wants_types(sink)
     sink.open(None)
     try:

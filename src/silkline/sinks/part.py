@@ -20,8 +20,9 @@ from silkline.outcome import Item
 from silkline.protocols import KeyedSink, Output, PageSink, Positions, Sink
 from silkline.response import Response
 from silkline.sinks.address import files_in, is_in_bucket
-from silkline.sinks.choose import Columns, discard, objects_sink, output_for, wants_types
+from silkline.sinks.choose import discard, objects_sink, output_for, wants_types
 from silkline.sinks.folder import folder_sink
+from silkline.sinks.format import PLAIN, Format
 from silkline.sinks.outputfile import name_of, prepare, starting, told
 
 
@@ -112,21 +113,19 @@ class PartArchive(Part):
         return self._pages.record(response)
 
 
-def part_sinks(
-    outputs: Iterable[str], worker: str, *, columns: Columns = None, excel: bool = False
-) -> tuple[Output, ...]:
+def part_sinks(outputs: Iterable[str], worker: str, format: Format = PLAIN) -> tuple[Output, ...]:
     """The sinks of one worker. Raises ConfigError for an ending that no format has."""
     outputs = tuple(outputs)
-    parts = [_part(output, worker, columns, excel) for output in files_in(outputs)]
+    parts = [_part(output, worker, format) for output in files_in(outputs)]
     name = safe(worker)
-    parts += [objects_sink(o, name, columns=columns, excel=excel) for o in outputs if is_in_bucket(o)]
+    parts += [objects_sink(o, name, format) for o in outputs if is_in_bucket(o)]
     return tuple(parts)
 
 
-def _part(output: str, worker: str, columns: Columns, excel: bool) -> Output:
+def _part(output: str, worker: str, format: Format) -> Output:
     if is_folder(output):
         return folder_sink(output, f"manifest.{safe(worker)}.jsonl")
-    sink = output_for(part_path(output, worker), columns=columns, excel=excel)
+    sink = output_for(part_path(output, worker), format)
     if isinstance(sink, PageSink):
         return PartArchive(sink, output, worker)
     return PartSink(sink, output, worker)
