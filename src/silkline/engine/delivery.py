@@ -15,7 +15,7 @@ from silkline.errors import ConfigError, RowsRefused, SinkAwayError
 from silkline.events import Trouble
 from silkline.outcome import Batch, Committed, DeadItem, Done, Item, Moved, Outcome, RetryLater
 from silkline.protocols import Hook, KeyedSink
-from silkline.sinks.opened import answering, blamed
+from silkline.sinks.failing import answering, blamed
 from silkline.sinks.record import text_of
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 15.0

@@ -28,7 +28,7 @@ from silkline.politeness.traps import NearDuplicates
 from silkline.protocols import Deliver, Output, Positions
 from silkline.seeds import SeedSource
 from silkline.sinks.choose import deliver_to, finish_all
-from silkline.sinks.opened import blamed
+from silkline.sinks.failing import blamed
 
 PARTING = 5.0
 """Seconds beyond the grace period in which a worker that stops still waits for a store that is away."""

@@ -14,6 +14,9 @@ from silkline.outcome import Batch
 
 COMMON = ("batch", "batch_bytes", "batch_seconds", "timeout")
 """Options that outputs in databases have, beside the one that names the table."""
+CONNECT_SECONDS = 10.0
+STATEMENT_SECONDS = 60.0
+"""Of a whole batch; `?timeout=` says otherwise."""
 SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 MANY = "readPreferenceTags"
 """MongoDB's option that may stand in a URL several times."""

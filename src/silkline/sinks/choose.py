@@ -15,11 +15,11 @@ from silkline.outcome import Outcome
 from silkline.protocols import Deliver, KeyedSink, Output, PageSink, Positions, Sink, TypedSink
 from silkline.sinks.address import OBJECTS, files_in, is_in_bucket
 from silkline.sinks.csv import CsvSink
+from silkline.sinks.failing import blamed
 from silkline.sinks.folder import folder_sink
 from silkline.sinks.format import PLAIN, Format
 from silkline.sinks.frames import Gzip, Zstd
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.opened import blamed
 from silkline.sinks.outputfile import foreign, foreign_spool, name_of, remove, starting, temporary, told
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.parquet import ParquetSink

@@ -12,20 +12,26 @@ from typing import Any
 from clickhouse_connect.driver import create_async_client
 from clickhouse_connect.driver.asyncclient import AsyncClient
 
-from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
+from silkline.errors import ConfigError, RowsRefused, SinkError
 from silkline.outcome import Batch, Item
-from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
+from silkline.sinks.address import (
+    CONNECT_SECONDS,
+    STATEMENT_SECONDS,
+    Address,
+    address_of,
+    refuse_unknown,
+    split_timeout,
+)
 from silkline.sinks.clickhouse_columns import DELETED, NAMING, TYPES, VERSION, column_of, native_of, quoted
 from silkline.sinks.clickhouse_errors import is_stale, meaning_of
 from silkline.sinks.columns import KEYS, Kind, Prepared, prepared
+from silkline.sinks.failing import opening
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.rows import Rows
 from silkline.sinks.table import Column, Places, Table, columns_of, names_of, places_for
 
 USUAL = Batch(count=10_000, seconds=1.0)
 """Every write makes a part that the server has to merge later: few large ones are what it likes."""
-CONNECT_SECONDS = 10
-STATEMENT_SECONDS = 60.0
 PAGES = 2_000
 """Of one statement that trims."""
 
@@ -94,13 +100,9 @@ class ClickHouseSink(OwnSink):
         return prepared(fields)
 
     async def open(self) -> None:
-        try:
+        with opening():
             async with self._asked() as client:
                 self._known = await self._find(client)
-        except SinkAwayError:
-            raise
-        except SinkError as error:
-            raise ConfigError(str(error)) from error
 
     async def write(self, items: Sequence[Item]) -> None:
         if not items:

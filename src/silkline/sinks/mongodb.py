@@ -13,9 +13,10 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import validate_options
 
-from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
+from silkline.errors import ConfigError, RowsRefused
 from silkline.outcome import MASK, Item
 from silkline.sinks.address import Address, address_of, refuse_unknown, split_timeout
+from silkline.sinks.failing import opening
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.mongodb_document import OPTIONS, Unstorable, body_of, documents_of, size_of
 from silkline.sinks.mongodb_errors import met_another, one_line, told
@@ -63,20 +64,15 @@ class MongoSink(OwnSink):
             except (PyMongoError, ValueError) as error:
                 raise ConfigError(f"output {self.name!r}: {one_line(error)}") from error
         database = self._client[self._address.path]
-        try:
-            with told(self.name):
-                await database.command("ping")
-                if not self._address.create:
-                    wanted = {"name": self._address.table}
-                    if not await database.list_collection_names(filter=wanted, authorizedCollections=True):
-                        raise ConfigError(
-                            f"output {self.name!r}: there is no collection {self._address.table!r}: make it "
-                            f"with db.createCollection({self._address.table!r}), or leave out --no-create"
-                        )
-        except SinkAwayError:
-            raise
-        except SinkError as error:  # nothing is written yet: a matter of how the crawl was started
-            raise ConfigError(str(error)) from error
+        with opening(), told(self.name):
+            await database.command("ping")
+            if not self._address.create:
+                wanted = {"name": self._address.table}
+                if not await database.list_collection_names(filter=wanted, authorizedCollections=True):
+                    raise ConfigError(
+                        f"output {self.name!r}: there is no collection {self._address.table!r}: make it "
+                        f"with db.createCollection({self._address.table!r}), or leave out --no-create"
+                    )
 
     def encode(self, fields: Mapping[str, Any]) -> dict[str, Any] | Unstorable:
         return body_of(fields)

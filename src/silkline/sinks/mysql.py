@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiomysql
 import pymysql
 
-from silkline.errors import RowsRefused, SinkAwayError, SinkError
-from silkline.outcome import MASK, Item
-from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Prepared, prepared
-from silkline.sinks.keyed import OwnSink
+from silkline.errors import SinkError
+from silkline.outcome import MASK
+from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind
 from silkline.sinks.mysql_connection import Server, meaning_of
 from silkline.sinks.mysql_values import JSONS, KEY_TYPES, NAMING, TYPES, column_of, literals, quoted
-from silkline.sinks.opened import opening
-from silkline.sinks.rows import Rows
-from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
+from silkline.sinks.sql import SqlSink
+from silkline.sinks.table import Column, Places, Table, names_of, replaced
 
 AT_MOST = 1024 * 1024
 """Bytes of a statement with more than one row; less where the server's max_allowed_packet says so."""
 TRIMMED_AT_ONCE = 200
 """Pages."""
-ATTEMPTS = 20
 DUPLICATE_COLUMN = 1060
 
 COLUMNS = """
@@ -39,7 +35,7 @@ GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(COLUMN_NAME = '_key' AND SUB_PAR
 """
 
 
-class MysqlSink(OwnSink):
+class MysqlSink(SqlSink):
     """Items as rows of a table, made and widened as they need it; see OwnSink and `protocols.KeyedSink`.
 
     A batch is inserted, or put in place of the rows with the same `_key`, in one transaction. It begins with
@@ -47,45 +43,19 @@ class MysqlSink(OwnSink):
     replaced is replaced in every column.
     """
 
+    failures = (pymysql.MySQLError, OSError)
+
     def __init__(self, output: str, *, create: bool = True) -> None:
         """output: mysql://user:password@host:3306/database?table=items. Raises ConfigError."""
         self._server = Server.of(output, create=create)
-        super().__init__(self._server.name, self._server.batch)
+        super().__init__(self._server.name, self._server.batch, self._server.seconds)
         self._create = create
         schema, dot, self._name = self._server.table.rpartition(".")
         self._schema = schema if dot else None
         self._table = f"{quoted(schema)}.{quoted(self._name)}" if dot else quoted(self._name)
         self._connection: aiomysql.Connection | None = None
         self._most = AT_MOST
-        self._known: Table | None = None
         self._clashing: set[str] = set()
-
-    def encode(self, fields: Mapping[str, Any]) -> Prepared:
-        return prepared(fields)
-
-    async def open(self) -> None:
-        with opening():
-            async with self._asked() as connection:
-                await self._find(connection)
-
-    async def write(self, items: Sequence[Item]) -> None:
-        if not items:
-            return
-        rows = await Rows.of(items, self.name)
-        async with self._asked() as connection:
-            for _ in range(ATTEMPTS):
-                table = self._known or await self._find(connection)
-                places = places_for(rows, table, self._may_widen)
-                if not places.fit:
-                    await self._alter(connection, table, places)
-                    continue
-                values = []
-                for part in await records_of(rows, table, places):
-                    values.append(literals(part))
-                    await asyncio.sleep(0)
-                if await self._insert(connection, table, places, values):
-                    return
-        raise SinkAwayError(f"{self.name}: its columns keep changing")
 
     async def trim(self, pages: Mapping[int, int]) -> None:
         left = list(pages.items())
@@ -104,9 +74,16 @@ class MysqlSink(OwnSink):
             connection.close()
 
     async def _insert(
-        self, connection: aiomysql.Connection, table: Table, places: Places, slices: Sequence[Sequence[bytes]]
+        self,
+        connection: aiomysql.Connection,
+        table: Table,
+        places: Places,
+        slices: Sequence[Sequence[tuple[Any, ...]]],
     ) -> bool:
-        """Returns False where the table has changed meanwhile; then nothing was written."""
+        values = []
+        for part in slices:
+            values.append(literals(part))
+            await asyncio.sleep(0)
         await connection.query("START TRANSACTION")
         async with connection.cursor() as cursor:
             # Until the commit this look keeps everybody from changing the table (a metadata lock).
@@ -115,7 +92,7 @@ class MysqlSink(OwnSink):
                 await connection.query("ROLLBACK")
                 self._known = None
                 return False
-        for statement in self._statements(table, places, slices):
+        for statement in self._statements(table, places, values):
             await connection.query(statement)
         await connection.query("COMMIT")
         return True
@@ -224,26 +201,15 @@ class MysqlSink(OwnSink):
         """Only what loses nothing: not every double is a decimal number here."""
         return self._create and column.kind is Kind.INT and column.declared.startswith("bigint")
 
-    @asynccontextmanager
-    async def _asked(self) -> AsyncIterator[aiomysql.Connection]:
-        """A connection, and errors as what they mean. A failed transaction is rolled back, or hung up on."""
-        try:
-            if self._connection is None or self._connection.closed:
-                self._known = None
-                self._connection, packet = await self._server.connected()
-                self._most = min(AT_MOST, packet - 1024)
-            async with asyncio.timeout(self._server.seconds):
-                yield self._connection
-        except (pymysql.MySQLError, OSError, RowsRefused) as error:
-            meaning = meaning_of(self.name, error)
-            if not isinstance(meaning, RowsRefused) or not await self._rolled_back():
-                await self._hang_up()
-            if meaning is error:
-                raise
-            raise meaning from error
-        except BaseException:
-            await self._hang_up()
-            raise
+    async def _connected(self) -> aiomysql.Connection:
+        if self._connection is None or self._connection.closed:
+            self._known = None
+            self._connection, packet = await self._server.connected()
+            self._most = min(AT_MOST, packet - 1024)
+        return self._connection
+
+    def _meaning(self, error: Exception) -> SinkError:
+        return meaning_of(self.name, error)
 
     async def _rolled_back(self) -> bool:
         """Whether the connection can be used again."""
@@ -251,7 +217,7 @@ class MysqlSink(OwnSink):
         if self._connection is None or self._connection.closed:
             return False
         try:
-            async with asyncio.timeout(self._server.seconds):
+            async with asyncio.timeout(self._seconds):
                 await self._connection.query("ROLLBACK")
         except (pymysql.MySQLError, OSError):
             return False

@@ -14,8 +14,15 @@ import pymysql
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
 from silkline.outcome import Batch
-from silkline.sinks.address import Address, address_of, place_in, refuse_unknown, split_timeout
-from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS
+from silkline.sinks.address import (
+    CONNECT_SECONDS,
+    STATEMENT_SECONDS,
+    Address,
+    address_of,
+    place_in,
+    refuse_unknown,
+    split_timeout,
+)
 
 FILES = frozenset({"ssl_ca", "ssl_cert", "ssl_key"})
 FLAGS = frozenset({"ssl", "ssl_verify_cert", "ssl_verify_identity"})

@@ -25,9 +25,9 @@ from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.address import address_of, seconds_of, size_of
 from silkline.sinks.bucket import Bucket
+from silkline.sinks.failing import answering
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.opened import answering
 from silkline.sinks.outputfile import starting
 from silkline.sinks.spool import spool_of
 

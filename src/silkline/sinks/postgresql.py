@@ -6,8 +6,8 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 from zlib import crc32
@@ -16,14 +16,19 @@ import asyncpg
 import msgspec
 
 from silkline.errors import ConfigError, RowsRefused, SinkAwayError, SinkError
-from silkline.outcome import MASK, Item
-from silkline.sinks.address import address_of, place_in, refuse_unknown, split_timeout
-from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Prepared, prepared
-from silkline.sinks.keyed import OwnSink
-from silkline.sinks.opened import CONNECT_SECONDS, STATEMENT_SECONDS, opening
+from silkline.outcome import MASK
+from silkline.sinks.address import (
+    CONNECT_SECONDS,
+    STATEMENT_SECONDS,
+    address_of,
+    place_in,
+    refuse_unknown,
+    split_timeout,
+)
+from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind
 from silkline.sinks.postgresql_columns import KEY_TYPES, KINDS, NAMING, TYPES, quoted
-from silkline.sinks.rows import Rows
-from silkline.sinks.table import Column, Places, Table, names_of, places_for, records_of, replaced
+from silkline.sinks.sql import SqlSink
+from silkline.sinks.table import Column, Places, Table, names_of, replaced
 
 LOCK_SECONDS = 10.0
 COPIED_AT_ONCE = 200_000
@@ -40,10 +45,6 @@ that only reads, a transaction that has to be tried again, a lock."""
 REFUSED = ("21", "22", "23", "44", "54", "P0001")
 """Of what is the fault of a row: its data, a constraint, a limit, a trigger of the user's."""
 
-FAILURES = (
-    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
-    *(OSError, ValueError, RowsRefused),
-)
 COPIED = re.compile(r"COPY silkline_\w+, line \d+, column (.+)", re.M)
 """What an error in the batch's own table says of where it is."""
 
@@ -68,7 +69,7 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 Record = tuple[Any, ...]
 
 
-class PostgresqlSink(OwnSink):
+class PostgresqlSink(SqlSink):
     """Items as rows of a table, made and widened as they need it; see OwnSink and `protocols.KeyedSink`.
 
     A batch is copied into a temporary table and from there inserted, or put in place of the rows with the
@@ -76,11 +77,19 @@ class PostgresqlSink(OwnSink):
     other workers from adding some, so that what is replaced is replaced in every column.
     """
 
+    failures = (
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+        OSError,
+        ValueError,
+    )
+
     def __init__(self, output: str, *, create: bool = True) -> None:
         """output: postgresql://user:password@host:5432/database?table=schema.table. Raises ConfigError."""
-        address, self._seconds = split_timeout(address_of(output, create=create), STATEMENT_SECONDS)
+        address, seconds = split_timeout(address_of(output, create=create), STATEMENT_SECONDS)
         self._address = address = msgspec.structs.replace(address, scheme="postgresql")
-        super().__init__(address.shown, address.batch)
+        super().__init__(address.shown, address.batch, seconds)
         options = dict(address.options)
         refuse_unknown(address, OPTIONS)
         for name in FILES & options.keys():
@@ -94,31 +103,7 @@ class PostgresqlSink(OwnSink):
         self._table = f"{quoted(schema)}.{quoted(table)}" if dot else quoted(table)
         self._batch_table = f"silkline_{crc32(self._table.encode()):08x}"
         self._connection: asyncpg.Connection | None = None
-        self._known: Table | None = None
         self._copied: Table | None = None
-
-    def encode(self, fields: Mapping[str, Any]) -> Prepared:
-        return prepared(fields)
-
-    async def open(self) -> None:
-        with opening():
-            async with self._asked() as connection:
-                await self._find(connection)
-
-    async def write(self, items: Sequence[Item]) -> None:
-        if not items:
-            return
-        rows = await Rows.of(items, self.name)
-        async with self._asked() as connection:
-            while True:
-                table = self._known or await self._find(connection)
-                places = places_for(rows, table, self._may_widen)
-                if not places.fit:
-                    await self._alter(connection, places)
-                    continue
-                slices = await records_of(rows, table, places)
-                if await self._insert(connection, table, places, slices):
-                    return
 
     async def trim(self, pages: Mapping[int, int]) -> None:
         if not pages:
@@ -222,7 +207,7 @@ class PostgresqlSink(OwnSink):
             columns[name] = Column(name, kind, takes, kept)
         return Table(columns, NAMING)
 
-    async def _alter(self, connection: asyncpg.Connection, places: Places) -> None:
+    async def _alter(self, connection: asyncpg.Connection, table: Table, places: Places) -> None:
         """Add the columns that are missing, and widen those that are too narrow."""
         added = [
             f"ADD COLUMN IF NOT EXISTS {quoted(name)} {TYPES[kind]}" for name, kind in places.added.items()
@@ -257,27 +242,9 @@ class PostgresqlSink(OwnSink):
     def _may_widen(self, column: Column, kinds: set[Kind]) -> bool:
         return self._address.create and column.declared == TYPES[column.kind]
 
-    @asynccontextmanager
-    async def _asked(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection, and errors as what they mean. A failed transaction is rolled back, or hung up on."""
-        try:
-            connection = await self._connected()
-            async with asyncio.timeout(self._seconds):
-                yield connection
-        except FAILURES as error:
-            meaning = self._meaning(error)
-            if not isinstance(meaning, RowsRefused) or not await self._rolled_back():
-                self._hang_up()
-            if meaning is error:
-                raise
-            raise meaning from error
-        except BaseException:
-            self._hang_up()
-            raise
-
     async def _connected(self) -> asyncpg.Connection:
         if self._connection is None or self._connection.is_closed():
-            self._hang_up()
+            await self._hang_up()
             async with asyncio.timeout(CONNECT_SECONDS):
                 connection = await asyncpg.connect(
                     self._dsn, user=self._address.user, password=self._address.password
@@ -303,7 +270,7 @@ class PostgresqlSink(OwnSink):
             return False
         return True
 
-    def _hang_up(self) -> None:
+    async def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
         self._known = self._copied = None
         if connection is not None:

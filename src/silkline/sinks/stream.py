@@ -15,6 +15,7 @@ from redis import exceptions
 from silkline.errors import ConfigError, SinkAwayError, SinkError
 from silkline.outcome import MASK, Item
 from silkline.sinks.address import Address, address_of, refuse_unknown
+from silkline.sinks.failing import opening
 from silkline.sinks.keyed import OwnSink
 from silkline.sinks.record import json_of
 
@@ -82,13 +83,8 @@ class RedisStreamSink(OwnSink):
                 raise ConfigError(f"output {self.name!r} is no address of a Redis: check its port") from error
             self._append = self._client.register_script(_text("stream"))
             self._remove = self._client.register_script(_text("stream_trim"))
-        try:
-            with told(self.name):
-                kind = (await self._client.type(self._stream)).decode()
-        except SinkAwayError:
-            raise
-        except SinkError as error:  # nothing is written yet: a matter of how the crawl was started
-            raise ConfigError(str(error)) from error
+        with opening(), told(self.name):
+            kind = (await self._client.type(self._stream)).decode()
         if kind not in ("none", "stream"):
             raise ConfigError(
                 f"output {self.name!r}: {self._stream!r} is a {kind} there: choose another stream"

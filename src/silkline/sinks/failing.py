@@ -1,4 +1,4 @@
-"""What sinks share in reaching their servers."""
+"""Whose fault it is that a sink fails, and in what words that is said."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from silkline.errors import ConfigError, SilklineError, SinkAwayError, SinkError
-
-CONNECT_SECONDS = 10.0
-STATEMENT_SECONDS = 60.0
-"""Of a whole batch; `?timeout=` says otherwise."""
 
 
 @contextmanager
