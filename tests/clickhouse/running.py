@@ -6,16 +6,11 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -23,12 +18,11 @@ import clickhouse_connect
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from tests.servers import free_port
+from tests.processes import ServerProcess
 
 REAL = os.environ.get("SILKLINE_TEST_CLICKHOUSE", "").rstrip("/")
 """Read before the tests' environment is cleared. Its database `silkline_test` is used."""
 DATABASE = "silkline_test"
-ROOT = Path(__file__).parents[2]
 
 
 def needs_engine() -> None:
@@ -37,30 +31,26 @@ def needs_engine() -> None:
         pytest.skip("chdb-core is not installed (SILKLINE_TEST_CLICKHOUSE names a server instead)")
 
 
-class ClickHouseServer:
-    """A process with its data in a folder of its own. login: user and password that it asks for."""
+class ClickHouseServer(ServerProcess):
+    kind = "clickhouse"
 
     def __init__(self, login: Sequence[str] = ()) -> None:
         needs_engine()
-        self.port = free_port()
-        self._login = tuple(login)
-        self._folder = tempfile.TemporaryDirectory(prefix="silkline-clickhouse-")
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__(login)
 
     @property
     def url(self) -> str:
         return f"clickhouse://127.0.0.1:{self.port}"
 
     def start(self) -> ClickHouseServer:
-        words = [sys.executable, "-m", "tests.clickhouse.server", str(self.port), self._folder.name]
-        self.process = subprocess.Popen([*words, *self._login], cwd=ROOT)
+        process = self.launch()
         deadline = time.monotonic() + 60
         while True:
             try:
                 self.ask("ping")
                 return self
             except (urllib.error.URLError, ConnectionError):
-                assert self.process.poll() is None, "the server has ended"
+                assert process.poll() is None, "the server has ended"
                 assert time.monotonic() < deadline, "the server does not start"
                 time.sleep(0.02)
 
@@ -71,23 +61,6 @@ class ClickHouseServer:
     def fail(self, code: int, word: str, times: int = 1) -> None:
         """Let the next queries with this word fail with this error."""
         self.ask("fail", code=code, word=word, times=times)
-
-    def kill(self) -> None:
-        self.stop(kill=True)
-
-    def stop(self, *, kill: bool = False) -> None:
-        self.signal(signal.SIGKILL if kill else signal.SIGTERM)
-        assert self.process is not None
-        self.process.wait(30)
-
-    def signal(self, number: int) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    def remove(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.kill()
-        self._folder.cleanup()
 
 
 @cache

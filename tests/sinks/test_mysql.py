@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from silkline.errors import ConfigError, RowsRefused, SinkError
+from silkline.errors import RowsRefused
 from silkline.protocols import KeyedSink
 from silkline.sinks import mysql
 from tests.sinks.contract.sql import MysqlTarget
@@ -91,37 +91,3 @@ async def test_errors_of_the_data_are_refused_and_the_session_goes_on(
             await sink.write([item(sink, {"n": 5}, page=2), item(sink, wrong, page=3)])
         assert "\n" not in str(caught.value)
     assert [own(row) for row in target.rows()] == [{"code": "ab", "n": 1}]
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        "_key bigint PRIMARY KEY, _fingerprint bigint, _index int",
-        "_key varbinary(768) PRIMARY KEY, _fingerprint bigint unsigned, _index int",
-        "_key varbinary(768) PRIMARY KEY, _fingerprint int, _index int",
-        "_key varbinary(768) PRIMARY KEY, _fingerprint bigint, _index text",
-    ],
-)
-async def test_a_key_column_of_another_type_is_refused_with_what_changes_it(
-    target: MysqlTarget, columns: str
-) -> None:
-    target.run(f"CREATE TABLE {target.quoted} ({columns})")
-    sink = target.sink()
-    try:
-        with pytest.raises(ConfigError, match="the column _") as caught:
-            await sink.open()
-        target.run(str(caught.value).partition("change it: ")[2])
-        await sink.open()
-        await sink.write([item(sink, {"sku": "a"})])
-    finally:
-        await sink.close()
-    assert [own(row) for row in target.rows()] == [{"sku": "a"}]
-
-
-async def test_a_table_that_is_dropped_is_told_with_what_comes_next(
-    target: MysqlTarget, sink: KeyedSink
-) -> None:
-    await sink.write([item(sink, {"n": 1})])
-    target.drop()
-    with pytest.raises(SinkError, match="if it was dropped, run the same command again"):
-        await sink.write([item(sink, {"n": 2})])

@@ -205,30 +205,6 @@ async def test_fields_named_like_system_columns_get_columns_of_their_own(
     assert found == fields
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        "_key integer PRIMARY KEY, _fingerprint bigint, _index integer",
-        "_key text PRIMARY KEY, _fingerprint integer, _index integer",
-        "_key text PRIMARY KEY, _fingerprint bigint, _index text",
-    ],
-)
-async def test_a_key_column_of_another_type_is_refused_with_what_changes_it(
-    target: PostgresqlTarget, columns: str
-) -> None:
-    target.run(f"CREATE TABLE {target.quoted} ({columns})")
-    sink = target.sink()
-    try:
-        with pytest.raises(ConfigError, match="the column _") as caught:
-            await sink.open()
-        target.run(str(caught.value).partition("change it: ")[2])
-        await sink.open()
-        await sink.write([item(sink, {"sku": "a"})])
-    finally:
-        await sink.close()
-    assert [own(row) for row in target.rows()] == [{"sku": "a"}]
-
-
 async def test_what_does_not_fit_names_its_column(target: PostgresqlTarget) -> None:
     prepared(target, '"code, of it" varchar(3), e varchar(3)')
     sink = target.sink()
@@ -240,15 +216,6 @@ async def test_what_does_not_fit_names_its_column(target: PostgresqlTarget) -> N
             await sink.write([item(sink, {"e": "abcd"})])
     finally:
         await sink.close()
-
-
-async def test_a_table_that_is_dropped_is_told_with_what_comes_next(
-    target: PostgresqlTarget, sink: KeyedSink
-) -> None:
-    await sink.write([item(sink, {"n": 1})])
-    target.drop()
-    with pytest.raises(SinkError, match="if it was dropped, run the same command again"):
-        await sink.write([item(sink, {"n": 2})])
 
 
 async def test_a_server_without_tls_that_has_to_have_it_is_not_waited_for() -> None:
