@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from silkline.politeness.busy import BusyHosts
-from silkline.politeness.limiter import ALARMS, LimiterRules, Pace, Sample, advance, fresh, log_seconds
+from silkline.politeness.limiter import ALARMS, advance
+from silkline.politeness.pace import LimiterRules, Pace, Sample, fresh, log_seconds
 
 
 @dataclass

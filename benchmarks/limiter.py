@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.controllers import AutoscaledPool, AutoThrottle, Fixed, Silkline
 from benchmarks.models import Banning, Bucket, Controller, Server, Trace, Workers, crawl
 from benchmarks.plot import Line, Panel, figure
-from silkline.politeness.limiter import LimiterRules
+from silkline.politeness.pace import LimiterRules
 
 SECONDS = 600
 

@@ -77,7 +77,9 @@ class Walk:
         self.number = 0
         self._text = text
 
-    def go(self, pages: int, *others: str, text: str | None = None, depth: int | None = None) -> str:
+    def go(
+        self, pages: int, *others: str, text: str | None = None, depth: int | None = None, title: str = ""
+    ) -> str:
         """The reason for which the links of the last page are refused."""
         reason = ""
         for _ in range(pages):
@@ -86,7 +88,10 @@ class Walk:
             says = f"{self._text} on page {self.number}" if text is None else text.format(prose(self.number))
             deep = self.number if depth is None else depth
             here = f"{HOST}/list/{self.number}"
-            reason = self.traps.barred(here, deep, map(Request, links), lambda says=says: says)
+            named = title.format(prose(-self.number, 3), self.number)
+            reason = self.traps.barred(
+                here, deep, map(Request, links), lambda says=says: says, lambda named=named: named
+            )
         return reason
 
 
@@ -103,6 +108,17 @@ def test_a_chain_whose_pages_differ_goes_on_for_ever() -> None:
     walk = Walk()
     assert walk.go(3_000, text="A chapter: {0}") == ""
     assert walk.told == []
+
+
+def test_pages_that_say_nearly_the_same_under_names_of_their_own_are_no_trap() -> None:
+    walk = Walk(prose("of the whole site", 300))
+    assert walk.go(2_000, title="{0} - shop.example") == ""
+    assert walk.told == []
+
+
+def test_titles_that_say_what_the_url_says_make_no_difference() -> None:
+    walk = Walk()
+    assert walk.go(100, title="List {1}, page {1} - shop.example") != ""
 
 
 def test_pages_that_bring_something_else_are_never_a_trap() -> None:

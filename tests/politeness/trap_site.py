@@ -147,9 +147,10 @@ class TrapSite(Made):
 
 class RealSite(Made):
     """What looks like a trap and is none: deep paths, a long list with and without links, a long archive by
-    dates, a story in chapters, products that name each other, all articles behind one script."""
+    dates, a story in chapters, products that name each other, all articles behind one script, goods that say
+    much the same under names of their own."""
 
-    LISTED, PLAIN, CHAPTERS, MONTHS, RELATED, SCRIPT = 150, 300, 300, 260, 600, 400
+    LISTED, PLAIN, CHAPTERS, MONTHS, RELATED, SCRIPT, GOODS = 150, 300, 300, 260, 600, 400, 500
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,6 +164,7 @@ class RealSite(Made):
             + [f"/post/{n}" for n in range(0, self.MONTHS, 20)]
             + [f"/product/{n}" for n in range(self.RELATED)]
             + [f"/index.php?option=content&view=article&id={n}" for n in range(self.SCRIPT)]
+            + [f"/goods/{n}" for n in range(self.GOODS)]
         )
 
     def _deep(self, levels: int) -> str:
@@ -178,9 +180,11 @@ class RealSite(Made):
         if path == "/":
             script = "/index.php?option=content&view=article&id=0"
             return f"<h1>Home</h1>{links(self._deep(1), '/list?page=1', '/table?page=1')}" + links(
-                "/story/chapter-1", self._month(0), "/product/0", script
+                "/story/chapter-1", self._month(0), "/product/0", script, "/goods/0"
             )
         further = [href for href in self._next(path) if href in self.real]
+        if path.startswith("/goods/"):
+            return f"<h1>{prose(path, 3)}</h1><p>{prose('terms', 300)}</p>{links(*further)}"
         return f"<h1>Our site</h1><p>{prose(path)}</p>{links(*further)}"
 
     def _next(self, path: str) -> list[str]:
@@ -191,8 +195,9 @@ class RealSite(Made):
             year, month = (int(part) for part in path.split("/")[2:])
             at = 2026 * 12 + 10 - (year * 12 + month - 1)
             return [self._month(at + 1), f"/post/{at}"]
-        if path.startswith("/product/"):
-            return [f"/product/{number * 2 + n}" for n in (1, 2)]
+        if path.startswith(("/product/", "/goods/")):
+            folder = path[: path.rindex("/")]
+            return [f"{folder}/{number * 2 + n}" for n in (1, 2)]
         if path.startswith("/list"):
             return [f"/list?page={number + 1}", f"/item/{number - 1}"]
         return [re.sub(r"\d+$", str(number + 1), path)]

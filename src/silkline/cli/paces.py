@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from silkline.outcome import HostState
-from silkline.politeness.limiter import why
+from silkline.politeness.pace import why
 
 
 def reasons(hosts: Iterable[HostState]) -> dict[str, str]:

@@ -208,7 +208,11 @@ class Effects:
         rules, page = self._rules, self._page
         if rules.traps is not None and self.links:
             reason = rules.traps.barred(
-                page.response.url, self._depth - 1, self.links, lambda: page_text(page)
+                page.response.url,
+                self._depth - 1,
+                self.links,
+                lambda: page_text(page),
+                lambda: page_name(page),
             )
             if reason:
                 self._refuse(reason, [link.url for link in self.links])
@@ -261,6 +265,11 @@ async def handle(handler: Handler, page: Page, rules: LinkRules) -> Effects:
             raise
         raise HandlerError(f"{type(error).__name__}: {error}", _user_traceback(error)) from error
     return effects
+
+
+def page_name(page: Page) -> str:
+    """What it calls itself: its title and its first heading."""
+    return f"{page.title or ''} {page.text('h1', default='')}" if page.kind == "html" else ""
 
 
 def page_text(page: Page) -> str:

@@ -18,17 +18,8 @@ from silkline.engine.leases import Held
 from silkline.engine.turns import is_elsewhere, was_redirected
 from silkline.events import Visited
 from silkline.outcome import Done, HostPace, Moved
-from silkline.politeness.limiter import (
-    ALARMS,
-    LimiterRules,
-    Pace,
-    Sample,
-    advance,
-    fresh,
-    log_seconds,
-    read,
-    written,
-)
+from silkline.politeness.limiter import ALARMS, advance
+from silkline.politeness.pace import LimiterRules, Pace, Sample, fresh, log_seconds, read, written
 from silkline.protocols import Frontier
 
 PERIOD = (0.9, 1.1)

@@ -10,6 +10,7 @@ a row, what all workers have seen of it since is judged:
     more than 5 % failures                   x 0.7 of what it still answered well
     latency more than twice the host's best  x 0.7
     nothing but failures                     a pause of 2 s, 4 s, ... 60 s; then a quarter of the old rate
+    the same again, and no 429 or 503        it bans: towards that from what it has borne since, by thirds
 
 Failures are 429 and 503, timeouts, errors of the connection and 403, 408, 425, 500, 502, 504. Only the first
 two say by themselves that we ask too much. What three steps down in a row do not mend has other causes: a
@@ -22,9 +23,9 @@ is passed in.
 
 from __future__ import annotations
 
-from math import ceil, inf, log2
+from math import inf
 
-import msgspec
+from silkline.politeness.pace import FIRST_STEP, PATIENCE, LimiterRules, Pace, Sample
 
 EPOCH = 1.0
 """Seconds that are judged together, about: workers tell a little sooner or later than that."""
@@ -33,6 +34,8 @@ LONG_EPOCH = 5.0
 ENOUGH = 10
 ALARM = 5
 """So many failures in a row, and nothing else, are judged at once."""
+SLOWLY = 2.0
+"""Requests a second below which two are enough, of a host that has shut us out before."""
 SHUT_OUT = 15
 """So many failures of one worker in a row that are no 429 and no 503 say that the host lets nobody in."""
 ALARMS = frozenset({5, 20, 80, 320})
@@ -54,124 +57,18 @@ QUEUEING = 1.3
 """So many times its best is the latency of a host at which requests wait for each other."""
 LONGEST_DRAIN = 10.0
 
-PATIENCE, MOST_PATIENCE = 5.0, 40.0
-"""Seconds that it waits at 95 % of where it last failed; doubled each time that going on has failed again."""
+MOST_PATIENCE = 40.0
+"""What `PATIENCE` is doubled to, each time that going on has failed again."""
 SELDOM, RARELY = 60, 400
 """So many requests pass between two such attempts, at first and in the end, where the rate is low."""
 BANNED, MOST_BANNED = 60.0, 900.0
 """The same after nothing but failures; steps stay small then."""
-FIRST_STEP, LAST_STEP = 0.05, 0.5
+NEAR, PROOF, THIRD = 1.1, 3.0, 1 / 3
+"""So near to where it banned is near enough. A rate is borne that lasts so many times as long as the one did
+that was not. A ban costs more than a small step."""
+LAST_STEP = 0.5
 PAUSES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-
-OVERHEAD = 0.3
-"""Seconds for which a request holds its host's slot beyond its latency: waiting for its moment and for the
-commit. Generous, as the delay sets the rate and the cap only bounds what a stalled host gets."""
-
-SHORTEST_DELAY = 0.001
-
-
-class LimiterRules(msgspec.Struct, frozen=True, kw_only=True):
-    """start, ceiling: requests in flight. floor: requests a second below which no host is slowed down."""
-
-    start: int = 8
-    ceiling: int = 8
-    floor: float = 0.1
-
-
-class Sample(msgspec.Struct):
-    """What one worker saw of one host since it last told.
-
-    busy: 429 and 503. failed: the other failures. log_latency: of those answered, the sum of log2(seconds).
-    block_from, block_until: when nobody asked because the host had said that it is busy, as seconds from now;
-    both 0 for never.
-    lag: seconds by which the worker itself was late, so that its latencies cannot be trusted further.
-    span: seconds that it has been gathered for.
-    """
-
-    answered: int = 0
-    busy: int = 0
-    failed: int = 0
-    log_latency: float = 0.0
-    block_from: float = 0.0
-    block_until: float = 0.0
-    lag: float = 0.0
-    span: float = 0.0
-
-
-class Pace(msgspec.Struct, omit_defaults=True):
-    """A host's pace, as all workers share it. `advance` is what changes it.
-
-    value: requests in flight, or a second if `paced`. limit: where it last failed, None if it never did.
-    best: the host's best latency in seconds, 0 while unknown; latency: that of the last epoch. seen: requests
-    answered a second when all was well last. since: when the epoch began, or will begin; sample: what was
-    seen in it; idle: seconds of it in which the host was blocked. mark: since when the last step down shows.
-    told: when a worker told last. patience, try_at, step, trying: how it goes on past `limit`. tried,
-    tried_rate, stepped: value, answers a second and moment of the last step up. helpless: steps down in a
-    row. pauses: so many in a row; pause: how long nobody may ask from now on. why: of the last change.
-    """
-
-    value: float
-    paced: bool = False
-    limit: float | None = None
-    best: float = 0.0
-    latency: float = 0.0
-    seen: float = 0.0
-    since: float = 0.0
-    mark: float = 0.0
-    block_from: float = 0.0
-    block_until: float = 0.0
-    idle: float = 0.0
-    told: float = 0.0
-    sample: Sample = msgspec.field(default_factory=Sample)
-    patience: float = PATIENCE
-    try_at: float = inf
-    step: float = FIRST_STEP
-    trying: bool = False
-    tried: float = 0.0
-    tried_rate: float = 0.0
-    stepped: float = -inf
-    helpless: int = 0
-    pauses: int = 0
-    pause: float = 0.0
-    cap: int = 1
-    delay: float = 0.0
-    free: bool = True
-    why: str = ""
-
-    def hold(self, rules: LimiterRules) -> None:
-        """Say in cap and delay what `value` means."""
-        if self.paced:
-            self.value = max(self.value, rules.floor)
-            self.delay = max(SHORTEST_DELAY, 1.0 / self.value)
-            wanted = ceil(self.value * (self.latency + OVERHEAD) * 2.0)
-            self.cap = 1 if self.pauses else max(1, min(wanted, rules.ceiling))
-        else:
-            self.delay = 0.0
-            self.cap = max(1, min(int(self.value + 1e-6), rules.ceiling))
-        self.free = not self.paced and not self.pauses and self.cap >= rules.ceiling
-
-
-written = msgspec.msgpack.Encoder().encode
-"""A pace as it is kept."""
-
-read = msgspec.msgpack.Decoder(Pace).decode
-"""Raises MsgspecError for the pace of another version."""
-
-
-def fresh(now: float, rules: LimiterRules) -> Pace:
-    """The pace of a host that nothing is known about."""
-    pace = Pace(float(min(rules.start, rules.ceiling)), since=now, told=now)
-    pace.hold(rules)
-    return pace
-
-
-def why(state: bytes) -> str:
-    """The reason of the last change, from a pace as it is kept; "" where it cannot be read."""
-    try:
-        return read(state).why
-    except msgspec.MsgspecError:
-        return ""
 
 
 def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool:
@@ -186,7 +83,9 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
         pace.since, pace.sample = max(pace.since, now - EPOCH), Sample()
     pace.told = now
     shut_out = not sample.answered and sample.failed >= SHUT_OUT
-    if not pace.pauses and (shut_out or (now < pace.since and _is_hopeless(pace, sample))):
+    # Refusals come back sooner than answers: too soon after a step they alone say nothing.
+    fair = sample.failed > 0 or sample.span >= 2.0 * pace.latency
+    if not pace.pauses and (shut_out or (now < pace.since and fair and _is_hopeless(pace, sample))):
         # At once, also while a step down is to show first: what has been asked since then fails, too.
         pace.sample = Sample()
         _pause(pace, sample.failed / max(0.2, sample.span), now, rules, banned=sample.failed > 0)
@@ -262,7 +161,10 @@ def _is_hopeless(pace: Pace, sample: Sample) -> bool:
     """Whether nothing is answered any more, but for what was asked before."""
     if sample.answered:
         return sample.failed >= max(ALARM, 10 * sample.answered)
-    return sample.busy + sample.failed >= (1 if pace.pauses else ALARM)
+    alarm = 1 if pace.pauses else ALARM
+    if pace.bans and pace.paced and pace.value < SLOWLY:
+        alarm = min(alarm, 2)
+    return sample.busy + sample.failed >= alarm
 
 
 def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float, rules: LimiterRules) -> None:
@@ -272,7 +174,8 @@ def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float,
     if _is_hopeless(pace, sample):
         _pause(pace, rate, now, rules, banned=sample.failed > 0)
         return
-    pace.pauses = 0
+    if pace.pauses:
+        pace.pauses, pace.begun = 0, now
     slow = _is_slow(pace, sample)
     share = bad / number
     severe = share > TROUBLED and (sample.busy > 0 or sample.failed > 1)
@@ -319,11 +222,12 @@ def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: 
     pace.why = "nothing but failures" if banned else "nothing but 429 and 503"
     if pace.pauses == 0:
         seen = pace.seen or rate
-        # The first time nobody knows by how much it was too quick; later it was tried in small steps.
-        pace.limit = max(rules.floor, (DOWN if pace.patience >= BANNED else 0.5) * seen)
-        pace.value, pace.paced = max(rules.floor, 0.25 * seen), True
         if banned:
-            pace.patience = min(MOST_BANNED, max(BANNED, 4.0 * pace.patience))
+            _note_ban(pace, seen, now)
+        else:
+            pace.limit = 0.5 * seen
+        pace.limit = max(rules.floor, pace.limit or 0.0)
+        pace.value, pace.paced = max(rules.floor, 0.25 * seen), True
         _rest(pace, now)
     elif pace.pauses >= PAUSES:
         return
@@ -332,10 +236,40 @@ def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: 
     pace.since = now + pace.pause
 
 
+def _note_ban(pace: Pace, seen: float, now: float) -> None:
+    """The first one may as well be an outage. After others it goes back to what has been borne since, or to
+    a third of what has not."""
+    asked = pace.value if pace.paced else seen
+    if now <= pace.mark + 2.0 * LONG_EPOCH:
+        asked = max(asked, pace.fell_from)  # the step down came of the ban
+    pace.bans += 1
+    if pace.bans > 1:
+        pace.proof = min(BANNED, max(pace.proof, PROOF * (now - pace.begun)))
+    pace.banned_at, pace.patience = asked, BANNED
+    if not pace.held:
+        pace.limit = asked * (0.5 if pace.bans == 1 else THIRD)
+    elif pace.held < 0.99 * asked:
+        pace.limit = pace.held / BACK
+    else:  # it is borne no more
+        pace.limit, pace.held = asked / NEAR, 0.0
+
+
+def _step_towards_ban(pace: Pace, now: float) -> None:
+    """It has borne this for long enough: a third of the way from there to where it banned."""
+    pace.held = pace.value
+    if pace.held >= pace.banned_at:
+        pace.bans = 1  # it bans no more where it did
+    step = max((pace.banned_at / pace.value) ** THIRD, 1.0 + FIRST_STEP)
+    pace.value *= step
+    pace.limit = pace.value / BACK
+    _rest(pace, now)
+
+
 def _step_down(pace: Pace, share: float, rate: float, now: float, rules: LimiterRules, *, slow: bool) -> None:
     """share: of failures. rate: what the host still answered well, a second."""
     pace.helpless += 1
     pace.tried = 0.0
+    pace.fell_from = _rate_of(pace)
     if slow:
         pace.why = f"latency of {pace.latency:.2g} s, {pace.best:.2g} s at best"
     else:
@@ -419,7 +353,11 @@ def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
         pace.value = min(UP * pace.value, top)
         if pace.value >= top:
             _rest(pace, now)
-    elif pace.trying or now >= pace.try_at:
+    elif _bans(pace) and now >= pace.try_at:
+        _step_towards_ban(pace, now)
+    elif not _bans(pace) and (pace.trying or now >= pace.try_at):
+        if pace.paced and pace.bans and not pace.trying:
+            pace.held = pace.value
         pace.value *= 1.0 + pace.step
         pace.limit = pace.value / BACK
         wary = pace.patience >= BANNED
@@ -442,15 +380,18 @@ def _worry(pace: Pace) -> None:
 
 
 def _rest(pace: Pace, now: float) -> None:
-    wait = max(pace.patience, SELDOM / _rate_of(pace))
+    wait = pace.patience
+    if _bans(pace):
+        wait = MOST_BANNED if pace.banned_at <= NEAR * pace.value else pace.proof
+    wait = max(wait, SELDOM / _rate_of(pace))
     pace.try_at, pace.step, pace.trying = now + wait, FIRST_STEP, False
+
+
+def _bans(pace: Pace) -> bool:
+    """Whether it shuts out by how much is asked, not once because it was down."""
+    return pace.paced and pace.bans > 1
 
 
 def _rate_of(pace: Pace) -> float:
     """Requests a second, roughly."""
     return pace.value if pace.paced else max(pace.seen, 1.0)
-
-
-def log_seconds(seconds: float) -> float:
-    """What `Sample.log_latency` sums up."""
-    return log2(max(seconds, 0.001))

@@ -5,9 +5,9 @@ the same again and again. Everything else is told by what pages bring. A *patter
 URL, with its numbers and tokens left out; with a query, its file, too. A page is *barren* if what it
 has of new links is all of its own pattern: a calendar, an endless list, a generator of pages that do
 not exist. Many barren pages in a row, with no fruitful one between them, are suspicious, and then their
-texts are compared. Where they say the same as earlier ones the pattern is a trap: its pages lead no
-further into it. A page of the pattern that has other new links opens it again. A long list is no trap:
-it links to what it lists, or its pages differ.
+texts and names are compared. Where they say the same as earlier ones the pattern is a trap: its pages
+lead no further into it. A page of the pattern that has other new links opens it again. A long list is no
+trap: it links to what it lists, or its pages differ.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ CROWD = 300
 PROBE, SAME_SHARE = 30, 0.9
 """So many pages of a suspicious pattern are compared; so many of them must say what an earlier one says."""
 
+LONGEST_TITLE = 500
 PATTERNS_KEPT = 4_096
 TEXTS_KEPT = 256
 
 _NUMBERS = re.compile(r"\d+(?:[-_.,:/]+\d+)*")
 _TOKENS = re.compile(r"(?<=/)(?=[A-Za-z_~-]*\d)[A-Za-z0-9_~-]{16,}(?=/)")
 _numbers_of = re.compile(r"\d+").findall
+_words_of = re.compile(r"[^\W_]+").findall
 
 
 Found = Callable[[str, str], None]
@@ -61,7 +63,7 @@ class Pattern:
         self.barren = 0
         self.wanted = 1
         self.compared = self.same = 0
-        self.sketches: deque[int] = deque(maxlen=TEXTS_KEPT)
+        self.sketches: deque[tuple[int, str]] = deque(maxlen=TEXTS_KEPT)
         self.trap = ""
 
     def clear(self) -> None:
@@ -129,11 +131,18 @@ class Traps:
         self._taken[pattern] = taken + 1
         return ""
 
-    def barred(self, url: str, depth: int, links: Iterable[Request], text: Callable[[], str]) -> str:
+    def barred(
+        self,
+        url: str,
+        depth: int,
+        links: Iterable[Request],
+        text: Callable[[], str],
+        title: Callable[[], str] = str,
+    ) -> str:
         """Note what new links a page has brought. Why none of them may be followed: they lead further into a
         trap; "" where that is not so.
 
-        links: one at least. text: gives the page's text, where it has to be looked at.
+        links: one at least. text, title: give the page's, where they have to be looked at.
         """
         if not self._looks:
             return ""
@@ -146,10 +155,18 @@ class Traps:
         pattern = self._pattern(name)
         pattern.barren += 1
         if not pattern.trap:
-            self._judge(pattern, name, url, depth, text)
+            self._judge(pattern, name, url, depth, text, title)
         return pattern.trap
 
-    def _judge(self, pattern: Pattern, name: str, url: str, depth: int, text: Callable[[], str]) -> None:
+    def _judge(
+        self,
+        pattern: Pattern,
+        name: str,
+        url: str,
+        depth: int,
+        text: Callable[[], str],
+        title: Callable[[], str],
+    ) -> None:
         chain = pattern.barren >= CHAIN * pattern.wanted and depth >= CHAIN_DEPTH
         if not chain and pattern.barren < CROWD * pattern.wanted:
             return
@@ -157,10 +174,12 @@ class Traps:
         if sketch is None:
             return  # pages without text, such as those that scripts fill, say nothing, and so not the same
         pattern.compared += 1
-        if any(alike(sketch, known) for known in pattern.sketches):
+        # A name among much that all pages say is no more than noise in the text.
+        named = _own_name(title(), url)
+        if any(named == known and alike(sketch, other) for other, known in pattern.sketches):
             pattern.same += 1
         else:
-            pattern.sketches.append(sketch)
+            pattern.sketches.append((sketch, named))
         # The first ones have little to be compared with: a calendar says the same every twelve months.
         if pattern.compared < 2 * PROBE:
             if pattern.compared == PROBE:
@@ -268,3 +287,9 @@ def _own_numbers(url: str) -> frozenset[str]:
         number = int(digits[:15])
         found.update((digits, str(number - 1), str(number), str(number + 1)))
     return frozenset(found)
+
+
+def _own_name(title: str, url: str) -> str:
+    """What a title says beside the words and numbers of its URL, which those of made-up pages have, too."""
+    said_there = set(_words_of(url.lower())) | _own_numbers(url)
+    return " ".join(word for word in _words_of(title[:LONGEST_TITLE].lower()) if word not in said_there)
