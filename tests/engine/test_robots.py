@@ -114,6 +114,24 @@ async def test_a_refusal_can_be_explained_and_taken_back(tmp_path: Path) -> None
         assert site.hits["/private/1"] == 1
 
 
+@pytest.mark.parametrize("engine", ["http", "curl"])
+def test_of_a_file_that_is_larger_than_a_body_may_be_the_beginning_is_read(
+    tmp_path: Path, engine: str
+) -> None:
+    file = tmp_path / "robots.txt"
+    file.write_text("User-agent: *\nDisallow: /private\n" + "# much\n" * 200_000 + "Disallow: /\n")
+
+    async def large(request: web.Request) -> web.FileResponse:
+        return web.FileResponse(file)
+
+    with Site({"/robots.txt": large, "/a": "a", "/private/1": "secret"}) as site:
+        crawler = Crawler("job", frontier="memory:", quiet=True, fetcher=engine, max_body=1_000_000)
+        crawler.handler(lambda page: None)
+        report = crawler.run(f"{site.url}/a", f"{site.url}/private/1")
+    assert (report.pages, report.refused) == (1, {"robots": 1})
+    assert site.hits["/robots.txt"] == 2
+
+
 def test_without_robots_nothing_is_asked(frontier: str) -> None:
     robot = Robot("User-agent: *\nDisallow: /\n")
     with Site(pages(robot)) as site:

@@ -25,7 +25,7 @@ from silkline.errors import (
     TooManyRedirects,
 )
 from silkline.politeness.robots_known import Known
-from silkline.politeness.robots_txt import ROBOTS_PATH, read_robots_txt
+from silkline.politeness.robots_txt import MAX_BYTES, ROBOTS_PATH, read_robots_txt
 from silkline.protocols import CallNext
 from silkline.request import Request
 from silkline.response import Response
@@ -35,6 +35,9 @@ SHORTEST = 600.0
 """Seconds for which an answer counts: a day, unless Cache-Control says less (RFC 9309, section 2.4)."""
 
 MAX_RETRY_AFTER = 3_600.0
+
+BEGINNING = {"Range": f"bytes=0-{MAX_BYTES}", "Accept-Encoding": "identity"}
+"""Asks for what is read of a file, and a byte more, which tells that it is cut."""
 
 RetryAfter = Callable[[str], float | None]
 """Seconds that the value of a Retry-After header asks for."""
@@ -63,7 +66,10 @@ async def ask(fetch: CallNext, host: str, agent: str, retry_after: RetryAfter) -
     """Fetch and read the host's robots.txt. Raises the FetchError of a host that cannot be reached."""
     url = robots_url(host)
     try:
-        response = await fetch(Request(url))
+        try:
+            response = await fetch(Request(url))
+        except TooLargeError:
+            response = await fetch(Request(url, headers=BEGINNING))
     except TooManyRedirects as error:
         return Answer(Known(url, note=str(error)), DAY)
     except _UNREACHABLE as error:
