@@ -68,6 +68,10 @@ REFUSED: dict[str, tuple[bytes, type[FetchError]]] = {
     "version 0.9": (b"HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "a version in lower case": (b"http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "an empty line first": (b"\r\n" + OK + b"Content-Length: 2\r\n\r\nok", ProtocolError),
+    "NUL in a name": (OK + b"X\0y: z\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "NUL in a value": (OK + b"X: y\0z\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "a bare CR in a name": (OK + b"X y\rz: a\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
+    "a bare CR in a value": (OK + b"X: y\rz\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "a line without a colon": (OK + b"garbage\r\nContent-Length: 2\r\n\r\nok", ProtocolError),
     "a header without an end": (OK + b"X: y\r\n" * 40_000, TooLargeError),
 }

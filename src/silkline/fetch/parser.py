@@ -35,6 +35,8 @@ MakeParser = Callable[[Any], AnswerParser]
 
 _line_end = re.compile(rb"\r?\n")
 _header_end = re.compile(rb"\r?\n\r?\n").search
+_dangerous = re.compile(rb"\0|\r(?!\n)").search
+"""What makes a header none (RFC 9110, section 5.5): one program reads on where another one ends."""
 
 
 class ForgivingParser:
@@ -143,7 +145,7 @@ def tidy(data: bytes) -> bytes | None:
     done = b""
     while data.startswith(b"HTTP/"):
         end = _header_end(data)
-        if end is None:
+        if end is None or _dangerous(data, 0, end.start()):
             return None
         lines = _line_end.split(data[: end.start()])
         done += b"\r\n".join(_tidied(lines)) + b"\r\n\r\n"
