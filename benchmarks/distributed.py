@@ -145,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.peers = []  # they take their URLs from a queue, and follow nothing
     files = min(options.pages, MAX_FILES)
     root = WORK / f"site-{files}"
+    WORK.mkdir(exist_ok=True)
     try:
         with server(options.server) as store, tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch:
             programs = programs_of(options, store.port)
