@@ -19,7 +19,7 @@ import pytest
 from silkline.errors import ConfigError, SilklineError
 from silkline.outcome import Item
 from silkline.sinks import export as exporting
-from silkline.sinks import spool
+from silkline.sinks import parquetfile, spool
 from silkline.sinks.choose import sink_for
 from silkline.sinks.committed import Committed, committed
 from silkline.sinks.export import Target, export
@@ -201,6 +201,7 @@ def test_memory_does_not_grow_with_the_files(
 ) -> None:
     monkeypatch.setattr(exporting, "BATCH_BYTES", 200_000)
     monkeypatch.setattr(spool, "BATCH", 200_000)
+    monkeypatch.setattr(parquetfile, "GROUP_BYTES", 200_000)
     path = tmp_path / "p1.jsonl"
     source = committed(str(path), written(path, [{"n": n, "text": 4_000 * "x"} for n in range(2_000)]), 2_000)
     exported(tmp_path, [source], f"first{ending}")  # what is imported and compiled by the first one

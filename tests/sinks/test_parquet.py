@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 
 from silkline.errors import ConfigError, SinkError
 from silkline.outcome import Item
-from silkline.sinks import choose, parquetfile
+from silkline.sinks import choose, parquet, parquetfile
+from silkline.sinks.block import Block, block_of
 from silkline.sinks.committed import committed
 from silkline.sinks.parquet import ParquetSink
 from silkline.sinks.record import fields_of, json_of
@@ -115,9 +117,26 @@ records = st.dictionaries(st.sampled_from(["a", "b", "c.d", "_more", ""]), value
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.lists(records, min_size=1, max_size=3), max_size=4), st.booleans())
-def test_every_value_comes_back_as_itself_or_as_text(batches: list[list[dict[str, Any]]], each: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+@given(st.lists(records, min_size=1, max_size=5))
+def test_a_block_gives_back_the_values_that_it_was_made_of(made: list[dict[str, Any]]) -> None:
+    block = block_of(made)
+    names = {name for record in made for name in record}
+    assert (block is None) == (not names or len(names) * len(made) > 4 * sum(map(len, made)))
+    if block is not None:
+        found = Block(block).records()
+        assert found == [{name: record.get(name) for name in found[0]} for record in made]
+        kinds = [{name: type(value) for name, value in record.items()} for record in found]
+        assert kinds == [{name: type(record.get(name)) for name in found[0]} for record in made]
+
+
+@settings(deadline=None, max_examples=90, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.lists(records, min_size=1, max_size=3), max_size=4), st.booleans(), st.sampled_from([1, 2, 9])
+)
+def test_every_value_comes_back_as_itself_or_as_text(
+    batches: list[list[dict[str, Any]]], each: bool, many: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(parquet, "MANY", many):
         path = Path(folder) / "items.parquet"
         position = finished(path, *batches, each=each)
         found = [row.record for row in committed(str(path), position).rows()]
@@ -247,6 +266,35 @@ def test_a_spool_with_a_line_that_is_no_item_is_one_line(tmp_path: Path, items_f
     assert os.listdir(tmp_path) == ["items.parquet.spool"]
     with pytest.raises(SinkError, match="was changed since its worker wrote it"):
         list(committed(str(path), position).rows())
+
+
+@pytest.mark.parametrize("place", [0, 1, 3, 100, 400, -40])
+def test_a_spool_with_a_block_that_was_spoiled_is_one_line(
+    tmp_path: Path, items_for: Items, place: int
+) -> None:
+    path = tmp_path / "items.parquet"
+    sink = ParquetSink(path)
+    sink.open(None)
+    position = sink.write(items_for(sink, *({"a": f"x{n}"} for n in range(20))), None)
+    spool = path.with_name("items.parquet.spool")
+    block = bytearray(spool.read_bytes())
+    block[place] ^= 0x55
+    spool.write_bytes(block)
+    with pytest.raises(SinkError, match="was changed while the crawl was writing it"):
+        sink.finish(position)
+    assert os.listdir(tmp_path) == ["items.parquet.spool"]
+
+
+def test_a_spool_of_lines_alone_goes_on_with_blocks(tmp_path: Path, items_for: Items) -> None:
+    path = tmp_path / "items.parquet"
+    sink = ParquetSink(path)
+    sink.open(None)
+    position = sink.write((), None)
+    for first, count in ((0, 2), (2, 20), (22, 1), (23, 30)):
+        position = sink.write(items_for(sink, *({"n": n} for n in range(first, first + count))), position)
+    assert [row.record["n"] for row in committed(str(path), position).rows()] == list(range(53))
+    sink.finish(position)
+    assert pq.read_table(path).column("n").to_pylist() == list(range(53))
 
 
 @pytest.mark.parametrize("name", ["items.parquet", "items.parquet.spool"])

@@ -40,7 +40,7 @@ from silkline.sinks.reading import (
     shorter,
     undamaged,
 )
-from silkline.sinks.spool import batches, spool_of
+from silkline.sinks.spool import Lines, pieces, spool_of
 from silkline.sinks.sqlite import INTERNAL, SqliteSink, primary_code, table_exists
 
 
@@ -219,12 +219,13 @@ class CommittedParquet:
                 yield Row(record, text_in(record), typed=True)
 
     def _spooled(self, spool: BinaryIO) -> Iterator[Row]:
-        try:
-            for batch in batches(spool, self._mark.at):
-                for record in batch:
+        from silkline.sinks.block import Block
+        from silkline.sinks.parquetfile import damage_is
+
+        with damage_is(changed(spool_of(self.path))):
+            for piece in pieces(spool, self._mark.at):
+                for record in (piece if isinstance(piece, Lines) else Block(piece)).records():
                     yield Row(record, text_in(record), typed=True)
-        except msgspec.MsgspecError as error:
-            raise changed(spool_of(self.path)) from error
 
 
 def text_in(record: Mapping[str, Any]) -> int:

@@ -1,6 +1,6 @@
 """Parquet: a file that is written as a whole at the end, out of a spool that is durable with every commit.
 
-pyarrow is imported only where a file is read or written, which is the end of a run.
+pyarrow is imported only where an output is opened, or a file is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from silkline.sinks.outputfile import (
     told,
 )
 from silkline.sinks.schema import Column, Schema
-from silkline.sinks.spool import batches, line_of, spool_of
+from silkline.sinks.spool import Lines, framed, line_of, pieces, spool_of
+
+MANY = 6
+"""Items that are a block: of fewer, JSON lines are shorter and sooner made."""
 
 
 class ParquetMark(Mark, frozen=True):
@@ -83,10 +86,12 @@ class ParquetSink:
                     f"cannot create files beside {self._shown}, which a Parquet output needs: "
                     "choose a directory that you may write to"
                 )
+            import silkline.sinks.block  # noqa: F401  not at the first write: the event loop would wait for it
+
             self._found = position, self._begun() if position is None else self._resumed(_mark_at(position))
 
-    def encode(self, item: Mapping[str, Any]) -> bytes:
-        return line_of(item)
+    def encode(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        return item
 
     def write(self, items: Sequence[Item], position: str | None) -> str:
         mark = self._mark(position)
@@ -98,7 +103,7 @@ class ParquetSink:
             mark = self._spool.renewed(mark)
         mark = msgspec.structs.replace(mark, spooled=mark.spooled + len(items))
         name = self.name
-        return position_of(self._spool.append(mark, b"".join([item.data[name] for item in items])))
+        return position_of(self._spool.append(mark, _spooled([item.data[name] for item in items])))
 
     def finish(self, position: str | None) -> str:
         reach("before-finish")
@@ -187,19 +192,28 @@ class ParquetSink:
 
     def _write(self, mark: ParquetMark, old: BinaryIO | None, new: BinaryIO) -> int:
         """Twice through the spool: the columns must be known before the first row is written."""
+        from silkline.sinks.block import Block
         from silkline.sinks.parquetfile import About, ParquetReader, ParquetWriter, damage_is
 
         with damage_is(self._edited()):
             reader = ParquetReader(old) if old is not None else None
             columns = reader.about.columns if reader is not None else {}
             schema = Schema(columns or dict.fromkeys(self._columns, Column()))
-            for batch in self._spooled(mark):
-                schema.see(batch)
+            for piece in self._pieces(mark):
+                if isinstance(piece, Lines):
+                    schema.see(piece.records())
+                else:
+                    block = Block(piece)
+                    if not schema.grow({stored.name: stored.column for stored in block.columns}):
+                        schema.see(block.records())
             writer = ParquetWriter(new, About(mark.id, schema.columns))
             for table in reader.tables() if reader is not None else ():
                 writer.copy(table, columns)
-            for batch in self._spooled(mark):
-                writer.add(batch)
+            for piece in self._pieces(mark):
+                if isinstance(piece, Lines):
+                    writer.add(piece.records())
+                else:
+                    writer.add_block(Block(piece))
             writer.close()
             return writer.rows
 
@@ -209,10 +223,20 @@ class ParquetSink:
             "put the original back and run the same command again, or start over with --fresh"
         )
 
-    def _spooled(self, mark: ParquetMark) -> Iterator[list[dict[str, Any]]]:
+    def _pieces(self, mark: ParquetMark) -> Iterator[Lines | bytes]:
         if mark.at:
             with open(self._spool.path, "rb") as file:
-                yield from batches(file, mark.at)
+                yield from pieces(file, mark.at)
+
+
+def _spooled(records: Sequence[Mapping[str, Any]]) -> bytes:
+    if len(records) >= MANY:
+        from silkline.sinks.block import block_of
+
+        block = block_of(records)
+        if block is not None:
+            return framed(block)
+    return b"".join(map(line_of, records))
 
 
 def _taken_over(file: BinaryIO, mark: ParquetMark) -> ParquetMark:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from silkline.errors import SinkError
+from silkline.sinks.block import Block
 from silkline.sinks.record import json_of
 from silkline.sinks.schema import MAX_COLUMNS, MORE, Column, Kind, Record, Schema
 
@@ -88,11 +89,30 @@ class ParquetWriter:
         self._arrow = pa.schema(fields, metadata=said)
         self._writer = pq.ParquetWriter(file, self._arrow, compression="zstd")
         self._pending: list[pa.Table] = []
+        self._pending_rows = self._pending_bytes = 0
         self.rows = 0
 
     def add(self, records: Sequence[Record]) -> None:
         columns = self._schema.columns
         arrays = [_array(values, columns[name]) for name, values in self._schema.transposed(records).items()]
+        self._put(arrays)
+
+    def add_block(self, block: Block) -> None:
+        if self._schema.over:
+            self.add(block.records())
+            return
+        there = {stored.name: stored for stored in block.columns}
+        arrays = []
+        for name, column in self._schema.columns.items():
+            stored = there.get(name)
+            if stored is None or stored.column.kind == Kind.NOTHING:
+                arrays.append(pa.nulls(block.rows, _type_of(column)))
+            elif stored.column.kind == column.kind and stored.json == (column.kind == Kind.NESTED):
+                arrays.append(block.array(stored))
+            elif stored.column.kind == Kind.WHOLE and column.kind == Kind.REAL:
+                arrays.append(block.array(stored).cast(pa.float64(), safe=False))
+            else:
+                arrays.append(_array(block.values(stored), column))
         self._put(arrays)
 
     def copy(self, table: pa.Table, columns: Mapping[str, Column]) -> None:
@@ -116,14 +136,16 @@ class ParquetWriter:
         table = pa.Table.from_arrays(arrays, schema=self._arrow)
         self.rows += table.num_rows
         self._pending.append(table)
-        rows = sum(table.num_rows for table in self._pending)
-        if rows >= GROUP_ROWS or sum(table.nbytes for table in self._pending) >= GROUP_BYTES:
+        self._pending_rows += table.num_rows
+        self._pending_bytes += table.nbytes
+        if self._pending_rows >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         if self._pending:
             table = pa.concat_tables(self._pending)
             self._pending = []
+            self._pending_rows = self._pending_bytes = 0
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 

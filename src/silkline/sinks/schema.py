@@ -120,9 +120,22 @@ class Schema:
         for name, values in self.transposed(records).items():
             self.columns[name] = self.columns[name].joined(column_of(values))
 
+    def grow(self, columns: Mapping[str, Column]) -> bool:
+        """Grow by these columns. False where that is not possible without looking at the rows."""
+        if len(self.columns.keys() | columns.keys()) > MAX_COLUMNS:
+            return False
+        for name, column in columns.items():
+            self.columns[name] = self.columns.get(name, Column()).joined(column)
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether fields share a column."""
+        return MORE in self.columns and len(self.columns) > MAX_COLUMNS
+
     def transposed(self, records: Sequence[Record]) -> dict[str, list[Any]]:
         """The values of each column."""
-        if MORE in self.columns and len(self.columns) > MAX_COLUMNS:
+        if self.over:
             records = [self._fitted(record) for record in records]
         names = list(self.columns)
         with suppress(KeyError):  # mostly all records have all fields, which is several times as fast

@@ -1,7 +1,8 @@
-"""What is kept of items until a file can be written as a whole: JSON lines beside it, that only grow.
+"""What is kept of items until a file can be written as a whole, beside it: lines and blocks, that only grow.
 
-A line is the item as a JSON object; where values are of types that JSON has not, an array of the object and
-those fields' kinds.
+A few items are JSON lines. A line is the item as a JSON object; where values are of types that JSON has not,
+an array of the object and the kinds of those fields. Many items are a block, see `block.py`: a byte that no
+line has, the length in eight bytes, the CRC-32 in four, and the block.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import msgspec
 
 from silkline.sinks.record import json_of
-from silkline.sinks.schema import Kind, Record
+from silkline.sinks.schema import KINDS, Kind, Record
 
 BATCH = 2_097_152
 """Bytes of a spool that are taken apart at once."""
+
+BLOCK = b"\xff"
+"""What UTF-8 never has."""
+HEAD = len(BLOCK) + 8 + 4
 
 TYPED: Mapping[type, Kind] = {date: Kind.DAY, datetime: Kind.CLOCK, Decimal: Kind.DECIMAL}
 READ: Mapping[str, Callable[[str], Any]] = {
@@ -30,6 +36,13 @@ READ: Mapping[str, Callable[[str], Any]] = {
 def spool_of(path: str) -> str:
     """Where the items of the file at `path` are until it is written."""
     return path + ".spool"
+
+
+def spoolable(value: Any) -> Any:
+    """The value, or what JSON has for it where a spool has no type for it. Raises ItemError."""
+    if type(value) in KINDS and not (type(value) is Decimal and not value.is_finite()):
+        return value
+    return msgspec.json.decode(json_of(value))
 
 
 def line_of(item: Mapping[str, Any]) -> bytes:
@@ -47,24 +60,53 @@ def _kind(value: object) -> Kind | None:
     return TYPED.get(type(value))
 
 
-def batches(file: BinaryIO, end: int) -> Iterator[list[Record]]:
-    """The items in the first `end` bytes of a spool. Raises msgspec.MsgspecError where those are none."""
-    left, rest = end, b""
-    while left:
-        data = file.read(min(left, BATCH))
-        left -= len(data)
-        whole, newline, rest = (rest + data).rpartition(b"\n")
-        if not data or (rest and not left):
+def framed(block: bytes) -> bytes:
+    return b"%b%b%b%b" % (BLOCK, len(block).to_bytes(8, "little"), crc32(block).to_bytes(4, "little"), block)
+
+
+class Lines(bytes):
+    """Some whole ones of a spool."""
+
+    def records(self) -> list[Record]:
+        """Raises msgspec.MsgspecError where there are none."""
+        found = _decode(self)
+        if set(map(type, found)) <= {dict}:
+            return found
+        return [record if type(record) is dict else _typed(record) for record in found]
+
+
+def pieces(file: BinaryIO, end: int) -> Iterator[Lines | bytes]:
+    """What is in the first `end` bytes of a spool: lines, and blocks as they are.
+
+    Raises msgspec.MsgspecError where these are none.
+    """
+    at = 0
+    while at < end:
+        file.seek(at)
+        if file.read(1) == BLOCK:
+            size, crc = (int.from_bytes(file.read(length), "little") for length in (8, 4))
+            block = file.read(size) if size <= end - at - HEAD else b""
+            if len(block) < size or crc32(block) != crc:
+                raise msgspec.DecodeError("a block is not what was written")
+            at += HEAD + size
+            yield block
+        else:
+            file.seek(at)
+            lines = _lines(file, end - at)
+            at += len(lines)
+            yield lines
+
+
+def _lines(file: BinaryIO, most: int) -> Lines:
+    """About BATCH bytes of them, and none that is behind a block."""
+    found = b""
+    while b"\n" not in found:
+        data = file.read(min(BATCH, most - len(found)))
+        found += data
+        if not data or (BLOCK in data and b"\n" not in found.partition(BLOCK)[0]):
             raise msgspec.DecodeError("the last line has no end")
-        if newline:
-            yield _records(whole)
-
-
-def _records(lines: bytes) -> list[Record]:
-    found = _decode(lines)
-    if set(map(type, found)) <= {dict}:
-        return found
-    return [record if type(record) is dict else _typed(record) for record in found]
+    whole, newline, _ = found.partition(BLOCK)[0].rpartition(b"\n")
+    return Lines(whole + newline)
 
 
 def _typed(line: object) -> Record:
