@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import time
 import zlib
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from silkline import Crawler, Page
 from silkline.errors import ConfigError, ItemError
 from silkline.files import file_of, is_archive, is_folder
 from silkline.sinks.choose import sinks_for
+from silkline.sinks.darkroom import Darkroom
 from silkline.sinks.folder import FilesSink, folder_sink
 from silkline.sinks.part import part_sinks
 from silkline.sinks.thumbnail import DECODERS, Box, thumbnails_of
@@ -122,6 +124,20 @@ def test_broken_pictures_and_bombs_are_kept_with_a_warning_and_the_crawl_goes_on
     assert said[0].startswith(f"no thumbnail of {site.url}/bomb, which has 100,000 x 100,000 pixels")
     assert said[1].startswith(f"no thumbnail of {site.url}/broken, which cannot be read as image/png")
     assert all(line.endswith("; the file itself is kept") for line in said)
+
+
+async def test_pictures_are_read_in_another_process_and_its_death_costs_one_thumbnail() -> None:
+    large = picture("image/webp", size=(4_000, 4_000), method=0)
+    room, before = Darkroom(), time.process_time()
+    small = await room.thumbnails_of(large, "image/webp", [Box(64, 64)])
+    assert [each.box for each in small] == ["64x64"]
+    assert time.process_time() - before < 0.3, "it was made in this process"
+    assert room._process is not None
+    room._process.kill()
+    with pytest.raises(ItemError, match="has ended the process that reads image/webp"):
+        await room.thumbnails_of(large, "image/webp", [Box(64, 64)])
+    assert len(await room.thumbnails_of(picture(), "image/png", [Box(8, 8)])) == 1
+    room.close()
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,10 @@ a file that is there and not in it was written by a run whose commit never came.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +56,7 @@ class FilesSink:
     """`-o pictures/`: files `ab/cdef….jpg`, by the SHA-256 of what is in them, and `manifest.jsonl`.
 
     types: patterns of media types that are kept, such as image/*; () for all but HTML. thumbnails: sizes of
-    small versions of pictures, such as 256x256, made in a thread, one at a time. manifest: its name.
+    small versions of pictures, such as 256x256, made in a process beside the crawl. manifest: its name.
     """
 
     def __init__(
@@ -142,33 +140,34 @@ class FilesSink:
 
 
 class Small:
-    """Makes the thumbnails, aside from the event loop. One picture is decoded at a time: each may take
-    hundreds of megabytes. trouble: told of those that cannot be read."""
+    """Has the thumbnails made. trouble: told of pictures that cannot be read."""
 
     def __init__(self, shown: str, sizes: Sequence[str]) -> None:
         try:
-            from silkline.sinks.thumbnail import box_of, thumbnails_of
+            from silkline.sinks.darkroom import Darkroom
+            from silkline.sinks.thumbnail import DECODERS, box_of
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"output {shown!r} needs the package Pillow: pip install 'silkline[images]'"
             ) from error
         self._boxes = [box_of(shown, size) for size in dict.fromkeys(sizes)]
-        self._make = thumbnails_of
-        self._aside = ThreadPoolExecutor(1, "thumbnails")
+        self._kinds = frozenset(DECODERS)
+        self._darkroom = Darkroom()
         self.trouble: Callable[[str], None] = lambda line: None
 
     async def added(self, found: Found) -> Found:
         """The same with its thumbnails; without, where it is no picture or a broken one."""
-        loop = asyncio.get_running_loop()
+        if found.type not in self._kinds:
+            return found
         try:
-            made = await loop.run_in_executor(self._aside, self._make, found.body, found.type, self._boxes)
+            made = await self._darkroom.thumbnails_of(found.body, found.type, self._boxes)
         except ItemError as error:
             self.trouble(f"no thumbnail of {found.url}, which {error}; the file itself is kept")
             return found
         return msgspec.structs.replace(found, thumbnails=made)
 
     def close(self) -> None:
-        self._aside.shutdown(wait=False, cancel_futures=True)
+        self._darkroom.close()
 
 
 def folder_sink(output: str, manifest: str = MANIFEST) -> FilesSink:
