@@ -30,6 +30,13 @@ READ: dict[str, tuple[bytes, int, bytes]] = {
     "space behind a name": (OK + b"X-y : z\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
     "a name in UTF-8": (OK + "X-é: z\r\nContent-Length: 2\r\n\r\nok".encode(), 200, b"ok"),
     "no name": (OK + b": z\r\n goes on\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
+    # RFC 9112, section 2.2: and lines that begin with white space before the first one are not read.
+    "space before the first field": (
+        OK + b" Content-Encoding: br\r\nContent-Length: 2\r\n\r\nok",
+        200,
+        b"ok",
+    ),
+    "space before two lines": (OK + b"\tLocation: /\r\n X: y\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
     "a bad name after an interim answer": (
         b"HTTP/1.1 103 Early\r\nX y: z\r\n\r\n" + OK + b"X y: z\r\nContent-Length: 2\r\n\r\nok",
         200,

@@ -35,6 +35,7 @@ MakeParser = Callable[[Any], AnswerParser]
 
 _line_end = re.compile(rb"\r?\n")
 _header_end = re.compile(rb"\r?\n\r?\n").search
+_BLANKS = b" \t"
 _dangerous = re.compile(rb"\0|\r(?!\n)").search
 """What makes a header none (RFC 9110, section 5.5): one program reads on where another one ends."""
 
@@ -87,6 +88,9 @@ class ForgivingParser:
             self._head = b""
             return again
         if fed[0]:
+            if head[head.find(b"\n") + 1] in _BLANKS:
+                # Such lines are no fields (RFC 9112, section 2.2).
+                fed = self._again(head) or fed
             self._given = fed[0][-1][0].code >= 200
             self._head = b""
         elif len(head) > self._most:
@@ -158,7 +162,7 @@ def tidy(data: bytes) -> bytes | None:
 def _tidied(lines: Sequence[bytes]) -> list[bytes]:
     kept = [lines[0]]
     length: bytes | None = None
-    dropping = False
+    dropping = True  # what goes on with the status line
     for line in lines[1:]:
         if line[:1] in (b" ", b"\t"):  # goes on with the one before (RFC 9112, section 5.2)
             if not dropping:
