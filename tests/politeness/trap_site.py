@@ -150,7 +150,7 @@ class RealSite(Made):
     dates, a story in chapters, products that name each other, all articles behind one script, goods that say
     much the same under names of their own."""
 
-    LISTED, PLAIN, CHAPTERS, MONTHS, RELATED, SCRIPT, GOODS = 150, 300, 300, 260, 600, 400, 500
+    LISTED, PLAIN, CHAPTERS, MONTHS, RELATED, SCRIPT, GOODS = 150, 300, 300, 260, 600, 400, 200
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class RealSite(Made):
             )
         further = [href for href in self._next(path) if href in self.real]
         if path.startswith("/goods/"):
-            return f"<h1>{prose(path, 3)}</h1><p>{prose('terms', 300)}</p>{links(*further)}"
+            return f"<h1>{prose(path, 3)}</h1><p>{prose('terms', 1_500)}</p>{links(*further)}"
         return f"<h1>Our site</h1><p>{prose(path)}</p>{links(*further)}"
 
     def _next(self, path: str) -> list[str]:
@@ -195,9 +195,8 @@ class RealSite(Made):
             year, month = (int(part) for part in path.split("/")[2:])
             at = 2026 * 12 + 10 - (year * 12 + month - 1)
             return [self._month(at + 1), f"/post/{at}"]
-        if path.startswith(("/product/", "/goods/")):
-            folder = path[: path.rindex("/")]
-            return [f"{folder}/{number * 2 + n}" for n in (1, 2)]
+        if path.startswith("/product/"):
+            return [f"/product/{number * 2 + n}" for n in (1, 2)]
         if path.startswith("/list"):
             return [f"/list?page={number + 1}", f"/item/{number - 1}"]
         return [re.sub(r"\d+$", str(number + 1), path)]
