@@ -120,7 +120,9 @@ def resolve(
     values = {name: convert(name, value, origin) for name, (value, origin) in found.items() if name in names}
     settings = Settings(**values)
     origins = {name: found[name][1] if name in values else DEFAULT for name in FIELDS}
-    return Resolved(settings, origins, (*_misspelt(environ), *ignored, *_doubtful(settings, origins)))
+    return Resolved(
+        settings, origins, (*_misspelt(environ), *ignored, *doubtful_delay(settings.delay, origins["delay"]))
+    )
 
 
 def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
@@ -293,11 +295,10 @@ def _misspelt(environ: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _doubtful(settings: Settings, origins: Mapping[str, str]) -> Iterator[str]:
-    """What can be meant, but most often is a slip."""
-    if settings.delay >= LONG_DELAY:
-        every = in_words(settings.delay)
-        yield f"{origins['delay']}: one page of each host every {every} (delay = {settings.delay:g} s)"
+def doubtful_delay(delay: float, origin: str) -> Iterator[str]:
+    """A line on a delay (in seconds) that can be meant, but most often is a slip."""
+    if delay >= LONG_DELAY:
+        yield f"{origin}: one page of each host every {in_words(delay)} (delay = {delay:g} s)"
 
 
 def in_words(seconds: float) -> str:

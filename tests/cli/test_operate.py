@@ -153,6 +153,8 @@ class TestConfig:
         assert "live settings: " in shown
         assert on("config", "unset", "delay", "retries").stdout == "concurrency=100\npaused=true\n"
         assert on("config", "unset", "all").stderr == "no live settings\n"
+        slow = on("config", "set", "delay=100d").stderr
+        assert slow == "silkline: warning: delay: one page of each host every 100 d (delay = 8.64e+06 s)\n"
 
     def test_what_is_wrong_is_one_line_and_changes_nothing(self, on: On, begun: Site) -> None:
         for words, complaint in [

@@ -15,6 +15,7 @@ from silkline.cli.store import one_store, with_frontier
 from silkline.errors import ConfigError
 from silkline.live import LIVE, assigned
 from silkline.observe import figures
+from silkline.resolve import doubtful_delay, seconds_in
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -70,7 +71,11 @@ def set_(
     config: Config = None,
 ) -> int:
     """Set live settings, and print all that are set then."""
-    _print(_change(job, frontier, config, assigned(assignments)), as_json=as_json)
+    from silkline.cli.show import warn
+
+    changes = assigned(assignments)
+    _print(_change(job, frontier, config, changes), as_json=as_json)
+    warn(doubtful_delay(seconds_in(changes.get("delay", "")) or 0.0, "delay"))
     return 0
 
 
