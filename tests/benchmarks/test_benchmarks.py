@@ -39,6 +39,17 @@ def test_silkline_crawls_the_list_and_every_page_counts(tmp_path: Path) -> None:
     assert cells["limit of one aiohttp client"][-1].strip().endswith("x as fast")
 
 
+def test_the_clients_alone_get_pages_over_tls() -> None:
+    command = [sys.executable, "-m", "benchmarks.clients", "--runs", "1", "--requests", "50"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    if "nginx is not installed" in run.stderr and os.environ.get("CI") != "true":
+        pytest.skip(run.stderr.strip())
+    assert run.returncode == 0, run.stdout + run.stderr
+    costs = [float(line.split("|")[2].split()[0]) for line in run.stdout.splitlines()[2:]]
+    assert len(costs) == 4
+    assert all(costs)
+
+
 def test_without_nginx_it_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
