@@ -23,7 +23,7 @@ class Onward(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Where redirects have led a request that waits there for its turn.
 
     url, method, headers, body: what is to be asked for next. via: the URLs that redirected there, first one
-    first.
+    first. since: Unix seconds. anew: how often it had to begin again at its first URL.
     """
 
     url: str
@@ -31,6 +31,8 @@ class Onward(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     method: str = "GET"
     headers: dict[str, str] = {}
     body: bytes | None = None
+    since: float = 0.0
+    anew: int = 0
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -16,6 +16,7 @@ from tests import servers
 from tests.site import Answer, Site, check_spacing
 
 from silkline import Crawler
+from silkline.engine import turns
 from silkline.frontier.sqlite import SqliteFrontier
 
 Store = dict[str, Any]
@@ -199,3 +200,29 @@ def test_a_resumed_run_says_which_hosts_are_still_blocked(tmp_path: Path) -> Non
     (line,) = [line for line in again.troubles if "blocked until" in line]
     assert line.startswith("1 host is blocked until ")
     assert line.endswith(f"UTC: {there.url}")
+
+
+def test_a_redirect_that_runs_out_while_it_waits_begins_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends well where the next one is in time, and is given up where none ever is."""
+    monkeypatch.setattr(turns, "SHORT_LIVED", 0.2)
+    given: dict[str, float] = {}
+
+    async def sign(request: web.Request) -> web.Response:
+        key = f"{request.path}-{len(given)}"
+        given[key] = time.monotonic()
+        return web.Response(status=302, headers={"Location": f"{there.url}{key}"})
+
+    async def check(request: web.Request) -> web.Response:
+        if request.path == "/robots.txt":
+            return web.Response(text="User-agent: *\nCrawl-delay: 0.6\n")
+        in_time = time.monotonic() - given[request.path] < 1.5 and "never" not in request.path
+        return web.Response(text="x", content_type="text/html", status=200 if in_time else 403)
+
+    with Site({"/robots.txt": check}, other=check) as there, Site({}, other=sign) as here:
+        starts = [f"{here.url}/{n}" for n in range(6)]
+        report = crawler_for(store).run([*starts, f"{here.url}/never"])
+    assert (report.pages, report.dead) == (6, {"http_403": 1})
+    assert len(given) > 7
+    assert sum("never" in key for key in given) == 3

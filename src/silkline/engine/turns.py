@@ -8,16 +8,26 @@ lease, are those that are on their way anyway.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from silkline.engine.leases import Held
+from silkline.errors import SilklineError, StatusError
 from silkline.fetch.redirect import stays_here
 from silkline.outcome import Lease, Moved
 from silkline.protocols import CallNext
 from silkline.request import Onward, Request
 from silkline.response import Response
 from silkline.url import host_of
+
+RUN_OUT = frozenset({400, 401, 403, 404, 410})
+"""Statuses with which servers answer URLs whose time is over."""
+
+SHORT_LIVED = 10.0
+"""Seconds for which a URL that a redirect leads to is taken to be good."""
+
+TRIES = 2
 
 Keys = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 
@@ -38,6 +48,29 @@ class Turns:
         """The verdict on a visit that goes on there."""
         (host,) = await self._keys((onward.url,))
         return Moved(host, onward)
+
+    async def anew(self, lease: Lease, error: SilklineError) -> Moved | None:
+        """Begin again at the first URL, TRIES times at most, where the one that redirects led to may have
+        run out while it waited: some are good for a minute. None where that is not why it failed."""
+        request, onward = lease.request, lease.request.onward
+        if onward is None or not onward.via or onward.anew >= TRIES:
+            return None
+        if not isinstance(error, StatusError) or error.status not in RUN_OUT:
+            return None
+        now = time.time()
+        if now - onward.since < SHORT_LIVED:
+            return None
+        return await self.moved(
+            Onward(
+                request.url,
+                (),
+                request.method,
+                request.headers,
+                request.body,
+                since=now,
+                anew=onward.anew + 1,
+            )
+        )
 
     async def _stays(self, lease: Lease, request: Request) -> bool:
         if self._check is not None:

@@ -18,7 +18,7 @@ from silkline.engine.turns import Turns, is_elsewhere, was_redirected
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
-from silkline.outcome import Alias, Dead, Done, Lease, Outcome, Refused
+from silkline.outcome import Alias, Dead, Done, Lease, Outcome, Refused, Verdict
 from silkline.parse.page import Page
 from silkline.politeness.busy import BusyHosts
 from silkline.politeness.traps import NearDuplicates
@@ -112,7 +112,9 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
-        failed = tools.retry.verdict(error, lease.request)
+        failed: Verdict = tools.retry.verdict(error, lease.request)
+        if tools.turns is not None:
+            failed = await tools.turns.anew(lease, error) or failed
         block = host_block(error)
         # It may be another host that is busy; that one's requests will find out themselves.
         if block != 0.0 and response is not None and is_elsewhere(response, lease):

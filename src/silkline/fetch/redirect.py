@@ -6,6 +6,7 @@ section 10.2.2 for fragments. What browsers do decides where these leave room.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from http import HTTPStatus
@@ -84,8 +85,7 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
             raise TooManyRedirects(f"redirect loop through {redacted_url(current.url[:200])}")
         stays = stays_here.get()
         if stays is not None and not await stays(current):
-            onward = Onward(current.url, tuple(history), current.method, current.headers, current.body)
-            return _answer(response, request, history[:-1], spent[:-1], onward)
+            return _answer(response, request, history[:-1], spent[:-1], _onward(request, current, history))
         response = await hop(current)
     return _answer(response, request, history, spent)
 
@@ -103,6 +103,19 @@ def _answer(
         history=tuple(history),
         timings=_sum(spent, response.timings),
         onward=onward,
+    )
+
+
+def _onward(request: Request, following: Request, history: Sequence[str]) -> Onward:
+    """Where `request` goes on later."""
+    return Onward(
+        following.url,
+        tuple(history),
+        following.method,
+        following.headers,
+        following.body,
+        since=time.time(),
+        anew=0 if request.onward is None else request.onward.anew,
     )
 
 
