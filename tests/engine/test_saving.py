@@ -10,6 +10,7 @@ from aiohttp import web
 from tests.site import Site
 
 from silkline import Crawler, Page, Request
+from silkline.errors import SaveError
 
 
 async def slowly(request: web.Request) -> web.StreamResponse:
@@ -44,3 +45,18 @@ def test_a_request_that_names_a_file_may_take_its_time_and_its_failure_is_its_ow
     assert saved == [(str(tmp_path / "files/f"), b"")]
     assert (tmp_path / "files/f").read_bytes() == b"slowl"
     assert site.hits["/slow"] == 1
+
+
+def test_what_a_page_saves_is_put_into_the_folder_of_files(tmp_path: Path) -> None:
+    crawler = Crawler("saved", frontier="memory:", quiet=True, files_dir=str(tmp_path / "files"))
+
+    @crawler.handler
+    def save(page: Page) -> None:
+        assert page.save("a/page.html") == tmp_path / "files/a/page.html"
+        assert page.save("page.html", folder=tmp_path) == tmp_path / "page.html"
+        with pytest.raises(SaveError, match="leads out of the folder"):
+            page.save(tmp_path / "elsewhere.html")
+
+    with Site({"/": "<p>x"}) as site:
+        assert crawler.run(site.url).dead == {}
+    assert (tmp_path / "files/a/page.html").read_bytes() == b"<p>x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import ssl
 import tracemalloc
@@ -19,6 +20,7 @@ from silkline.errors import (
     ConnectError,
     DecodeError,
     DnsError,
+    FetchError,
     FetchTimeout,
     ProtocolError,
     TlsError,
@@ -321,3 +323,59 @@ async def test_idle_connections_that_all_turn_out_to_be_closed_fail_no_page(engi
         assert (await fetcher.fetch(Request(url))).body == b"ok"
         assert connections == 9
         await fetcher.close()
+
+
+async def hint_for_ever(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.001)
+
+
+NO_HTTP = "the answer is not valid HTTP: .* [(]"
+LONG_HEADER = b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 3_000 + b"\r\nContent-Length: 0\r\n\r\n"
+MANY_FIELDS = b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 5_500 + b"Content-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause", "said"),
+    [
+        (hint_for_ever, "protocol", f"{NO_HTTP}more than 64 interim answers[)]"),
+        (then_close(b"SSH-2.0-OpenSSH\r\n"), "protocol", f"{NO_HTTP}it does not begin like HTTP"),
+        (then_close(b"<h1>HTTP/0.9</h1>"), "protocol", f"{NO_HTTP}it does not begin like HTTP"),
+        (b"HTTP/1.1 -1 x\r\n\r\n", "protocol", f"{NO_HTTP}its status line is none"),
+        (LONG_HEADER, "too_large", "the headers are over the limit of 2000 bytes [(]max_headers[)]"),
+        (
+            answer_of(200, {}, b"x" * 2_000),
+            "too_large",
+            "the body is over the limit of 1000 bytes [(]max_body[)]",
+        ),
+        (
+            answer_of(200, {"Content-Encoding": "gzip"}, gzip.compress(b"x" * 2_000, mtime=0)),
+            "too_large",
+            "the body is over the limit of 1000 bytes [(]max_body[)]",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_an_answer_is_said_in_the_same_words(
+    serve: Serve, engine: Engine, answer: Any, cause: str, said: str
+) -> None:
+    server = await serve({"/": answer})
+    fetcher = engine(max_headers=2_000, max_body=1_000, read_timeout=5.0)
+    with pytest.raises(FetchError, match=said) as error:
+        await fetcher.fetch(Request(server.url()))
+    assert error.value.cause == cause
+
+
+async def test_too_many_fields_are_said_to_be_so(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": MANY_FIELDS})
+    with pytest.raises(TooLargeError, match="the header has more than 5000 fields"):
+        await engine().fetch(Request(server.url()))
+
+
+async def test_an_untrusted_certificate_comes_with_what_to_do(
+    serve: Serve, engine: Engine, tls_context: ssl.SSLContext
+) -> None:
+    server = await serve({"/": b""}, tls=tls_context)
+    with pytest.raises(TlsError, match=r"[(]self-signed .*; trust its .* --ca-file FILE, or .* --insecure"):
+        await engine().fetch(Request(server.url()))

@@ -88,6 +88,7 @@ def tools_of(
         clock=time.time,
         fingerprint=parts.frontier.fingerprint,
         canonical=settings.canonical,
+        files_dir=settings.files_dir,
         content_types=settings.content_types,
         twins=twins,
         unindexed=robot if settings.robots_meta == "all" else None,

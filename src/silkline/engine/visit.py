@@ -47,7 +47,7 @@ class Tools(msgspec.Struct, frozen=True):
     place: finds out to which politeness keys links belong, where that may take long.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     turns: which redirects have to wait for their turn; None where all are followed at once.
-    busy: the hosts that have said 429 lately, and not for how long.
+    busy: the hosts that have said 429 lately, and not for how long. files_dir: where pages save files.
     """
 
     fetch: CallNext
@@ -64,6 +64,7 @@ class Tools(msgspec.Struct, frozen=True):
     unindexed: str | None = None
     place: Callable[[Sequence[str]], Awaitable[Sequence[str]]] | None = None
     policy: Policy | None = None
+    files_dir: str = ""
     turns: Turns | None = None
     busy: BusyHosts = msgspec.field(default_factory=BusyHosts)
 
@@ -91,7 +92,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         expect_success(response, tools.clock)
         if tools.busy and not was_redirected(response, lease):
             tools.busy.answered(lease.host, started)
-        page = Page(response)
+        page = Page(response, tools.files_dir)
         if tools.content_types:
             expect_content(page, tools.content_types)
         effects = await handle(handler, page, tools.rules)

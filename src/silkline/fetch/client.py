@@ -14,7 +14,8 @@ import aiohttp
 import yarl
 from aiohttp import hdrs
 
-from silkline.errors import ProtocolError, ProxyError, SilklineError, TooLargeError
+from silkline.errors import ProtocolError, ProxyError, SilklineError
+from silkline.fetch.bounds import body_too_large, headers_too_large
 from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, Sink, decoding
@@ -124,7 +125,7 @@ class Client:
         except Exception as error:
             if request.proxy and (theirs := proxy_failure(error, url, request.proxy, bool(current.phase))):
                 raise theirs from error
-            raise failure(error, url) from error
+            raise failure(error, url, self._max_headers) from error
         if request.proxy and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             raise ProxyError(DENIED, denied=True)
         return Response(
@@ -190,7 +191,7 @@ class Client:
     ) -> tuple[bytes, int]:
         """The decoded body, and its size on the wire."""
         if sum(map(len, chain.from_iterable(response.raw_headers))) > self._max_headers:
-            raise TooLargeError(f"the headers are over the limit of {self._max_headers} bytes")
+            raise headers_too_large(self._max_headers)
         if (
             response.status < 200
             or 300 <= response.status < 400
@@ -208,7 +209,7 @@ class Client:
             # All of a small page usually comes with its headers.
             data = content.read_nowait()
             if len(data) > self._max_body:
-                raise _too_large(self._max_body)
+                raise body_too_large(self._max_body, "max_body")
             return data, len(data)
         body = Body(self._max_body)
         size = await self._read(response, ", ".join(codings or ()), body, self._max_body)
@@ -221,9 +222,10 @@ class Client:
         if response.content.at_eof():
             body.finish()
             return 0
+        setting = "max_body" if isinstance(body, Body) else "max_save"
         limit = math.inf if most is None else most + (_CODING_OVERHEAD if codings else 0)
         if (length := response.content_length) is not None and length > limit:
-            raise _too_large(most)
+            raise body_too_large(most, setting)
         connection = response.connection
         protocol = connection.protocol if connection is not None else None
         sink = decoding(codings, body)
@@ -233,7 +235,7 @@ class Client:
             self.deadlines.waiting()
             size += len(data)
             if size > limit:
-                raise _too_large(most)
+                raise body_too_large(most, setting)
             pace.check(size, perf_counter(), self._options)
             sink.write(data)
         error = protocol.exception() if protocol is not None else None
@@ -265,10 +267,6 @@ def _check(response: aiohttp.ClientResponse) -> None:
     codings = ",".join(fields.getall(hdrs.TRANSFER_ENCODING, ())).lower().split(",")
     if not {coding.strip() for coding in codings} <= _FRAMING:
         raise ProtocolError("the body has a transfer coding that was not asked for")
-
-
-def _too_large(limit: int | None) -> TooLargeError:
-    return TooLargeError(f"the body is over the limit of {limit} bytes")
 
 
 def _yarl(url: str) -> yarl.URL:

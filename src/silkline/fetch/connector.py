@@ -19,6 +19,7 @@ from aiohttp.http_parser import HttpResponseParser, RawResponseMessage
 from aiohttp.streams import StreamReader
 
 from silkline.errors import BlockedError, FetchTimeout, ProxyError
+from silkline.fetch.bounds import ENDLESS, MAX_INTERIM
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.parser import AnswerParser, ForgivingParser
 from silkline.fetch.peer import address_of
@@ -67,10 +68,6 @@ exchange: ContextVar[Exchange] = ContextVar("exchange")
 """Of the hop that is under way. Tasks that aiohttp starts to connect for it see the same one."""
 
 
-MAX_INTERIM = 64
-"""Answers with a status of 100-199 before the real one (RFC 9110, section 15.2)."""
-
-
 class _Refused(OSError):
     """A connection that the guard forbids, in a form that lets the next address have its turn."""
 
@@ -110,7 +107,7 @@ class _Protocol(ResponseHandler):
             self._interim += 1
             if self._interim > MAX_INTERIM:
                 self.close()
-                self.set_exception(HttpProcessingError(message=f"more than {MAX_INTERIM} interim answers"))
+                self.set_exception(HttpProcessingError(message=ENDLESS))
                 return
         super().feed_data(data, size)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pycurl  # type: ignore[import-untyped]
 
 from silkline.errors import FetchError, FetchTimeout
+from silkline.fetch.bounds import endless
 from silkline.fetch.curl_multi import Multi
 from silkline.fetch.curl_request import Setup
 from silkline.fetch.curl_transfer import Shared, Transfer
@@ -24,7 +25,7 @@ from silkline.fetch.engine import Client, Engine
 from silkline.fetch.guard import check_literal
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
-from silkline.fetch.target import wire_url
+from silkline.fetch.target import origin, wire_url
 from silkline.protocols import Guard
 from silkline.request import Request
 from silkline.response import Response
@@ -177,6 +178,9 @@ class CurlClient:
         """Whether there is nothing to wait for; sets the transfer's error where that is a failure."""
         options = self._options
         if not transfer.head_is_complete():
+            if transfer.has_no_end():
+                transfer.error = endless(origin(transfer.url))
+                return True
             sent = transfer.easy.getinfo(pycurl.PRETRANSFER_TIME)
             if not sent or now - transfer.started - sent <= options.read_timeout:
                 return False

@@ -22,6 +22,7 @@ from silkline.errors import (
     SilklineError,
     TooLargeError,
 )
+from silkline.fetch.bounds import MAX_INTERIM, body_too_large, endless, headers_too_large
 from silkline.fetch.curl_failures import E_PROXY, failure
 from silkline.fetch.curl_multi import Multi
 from silkline.fetch.decode import Body, Sink, decoding
@@ -182,6 +183,11 @@ class Transfer:
         self._set_limit(head)
         return True
 
+    def has_no_end(self) -> bool:
+        """Whether there are only interim answers, and more of them than are read past."""
+        ends = sum(not line.strip() for line in self._lines)
+        return ends > MAX_INTERIM and not self.head_is_complete()
+
     def is_redirect(self) -> bool:
         """Whether the answer is a redirect: the rest of its body is not worth waiting for."""
         return self.head_is_complete() and self._redirects
@@ -204,7 +210,7 @@ class Transfer:
             raise ProtocolError(f"the answer is not valid HTTP: {self.url[:200]}") from cause
         get = self.easy.getinfo
         if get(_HEADER_SIZE) > (limit := self._shared.options.max_headers):
-            raise TooLargeError(f"the headers are over the limit of {limit} bytes")
+            raise headers_too_large(limit)
         if self.proxy and head.status == 407:
             raise ProxyError(DENIED, denied=True) from cause
         return Response(
@@ -263,7 +269,8 @@ class Transfer:
     def _too_large(self) -> TooLargeError:
         options = self._shared.options
         most = options.max_body if self._sink is None else options.max_save
-        return TooLargeError(f"the body is over the limit of {most} bytes")
+        setting = "max_body" if self._sink is None else "max_save"
+        return body_too_large(most, setting)
 
     def _failure(self, cause: pycurl.error) -> FetchError:
         if cause.args[0] == pycurl.E_OPERATION_TIMEDOUT:
@@ -274,7 +281,10 @@ class Transfer:
         if self._refusal is not None and cause.args[0] == pycurl.E_COULDNT_CONNECT:
             return self._refusal
         theirs = self._proxy_failure(cause) if self.proxy else None
-        return theirs or failure(cause, self.url)
+        if theirs is None and self.has_no_end():
+            return endless(origin(self.url))
+        limit = self._shared.options.max_headers
+        return theirs or failure(cause, self.url, max_headers=limit)
 
     def _proxy_failure(self, cause: pycurl.error) -> FetchError | None:
         """Where it is the proxy that failed; None where it is the server behind it."""

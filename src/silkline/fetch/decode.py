@@ -64,7 +64,7 @@ class Body:
     def write(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._limit:
-            raise TooLargeError(f"the body is over the limit of {self._limit} bytes")
+            raise TooLargeError(f"the body is over the limit of {self._limit} bytes (max_body)")
         self._pieces.append(data)
 
     def finish(self) -> None:

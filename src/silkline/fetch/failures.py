@@ -19,7 +19,9 @@ from silkline.errors import (
     TlsError,
     TooLargeError,
 )
+from silkline.fetch.bounds import headers_too_large, too_many_headers
 from silkline.fetch.target import origin
+from silkline.fetch.trust import TRUST
 
 
 def _connect_timeout(message: str) -> FetchTimeout:
@@ -53,15 +55,21 @@ _TABLE: tuple[tuple[type[BaseException], Callable[[str], FetchError], str], ...]
 )
 
 
-def failure(error: Exception, url: str) -> FetchError:
+def failure(error: Exception, url: str, max_headers: int = 0) -> FetchError:
     """The error of the tree for an exception of aiohttp, as one line; the caller sets the `__cause__`.
+
+    max_headers: the limit in bytes.
 
     What the table does not know becomes a plain FetchError (cause "fetch") that names the exception.
     """
     if is_header_limit(error):
-        return TooLargeError(f"the headers are over the limit: {origin(url)}")
+        if "Too many headers" in str(error):
+            return too_many_headers()
+        return headers_too_large(max_headers)
     if isinstance(error, aiohttp.ClientResponseError) and "Content-Length overflow" in error.message:
         return TooLargeError(f"the body is said to be larger than any limit: {origin(url)}")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return TlsError(f"TLS failed: {origin(url)}{detail(error)}; {TRUST}")
     for kind, make, what in _TABLE:
         if isinstance(error, kind):
             return make(f"{what}: {origin(url)}{detail(error)}")
@@ -91,9 +99,11 @@ def detail(error: BaseException) -> str:
     if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError)):
         return ""  # both say with the names of classes what the class says
     if isinstance(error, aiohttp.ClientResponseError):
-        text = error.message.removesuffix("^").replace("Expected HTTP/, RTSP/ or ICE/", "no HTTP")
+        text = " ".join(error.message.removesuffix("^").split())
+        text = text.replace("Bad status line: Expected HTTP/, RTSP/ or ICE/", "it does not begin like HTTP")
+        text = text.replace("Bad status line: ", "its status line is none: ")
     elif isinstance(error, aiohttp.ClientConnectorCertificateError):
-        text = str(error.certificate_error)
+        text = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
     elif isinstance(error, aiohttp.ClientConnectorError):
         text = error.strerror or str(error.os_error)
     elif isinstance(error, OSError):
@@ -101,4 +111,4 @@ def detail(error: BaseException) -> str:
     else:
         text = str(error)
     line = " ".join(text.split())
-    return f" ({line[:300]})" if line else ""
+    return f" ({line if len(line) <= 200 else line[:200] + '…'})" if line else ""

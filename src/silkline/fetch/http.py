@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from silkline.fetch.bounds import MAX_FIELDS
 from silkline.fetch.client import Client
 from silkline.fetch.connector import Connector
 from silkline.fetch.deadlines import Deadlines
@@ -22,8 +23,6 @@ from silkline.fetch.resolver import Resolver
 from silkline.fetch.socks import SocksConnector
 from silkline.fetch.trust import tls_context
 
-_MAX_HEADERS = 5_000
-"""Fields of one header; as many as libcurl takes."""
 _DNS_CACHE_SECONDS = 300
 _IDLE_SECONDS = 15.0
 """Idle connections are closed after that long: servers close theirs at about the same age, and a request on
@@ -66,5 +65,5 @@ def _session(connector: Connector, options: FetchOptions, **more: Any) -> aiohtt
         auto_decompress=False,
         max_line_size=options.max_headers,
         max_field_size=options.max_headers,
-        max_headers=_MAX_HEADERS,
+        max_headers=MAX_FIELDS,
     )

@@ -8,6 +8,9 @@ import ssl
 from silkline.errors import ConfigError
 from silkline.fetch.options import FetchOptions
 
+TRUST = "trust its certificate by --ca-file FILE, or any by --insecure"
+"""What to do about one that is not trusted, fit for the end of a message."""
+
 
 def tls_context(options: FetchOptions) -> ssl.SSLContext | bool:
     """For Python's TLS: True for the usual one, False for no check.

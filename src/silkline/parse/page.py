@@ -55,12 +55,14 @@ class Page(Queries):
     """
 
     __slots__ = (
-        *("_base", "_charset", "_document", "_kind", "_links", "_media_type", "response"),
+        *("_base", "_charset", "_document", "_files_dir", "_kind", "_links", "_media_type", "response"),
         "__weakref__",
     )
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: Response, files_dir: str = "") -> None:
+        """files_dir: where `save` puts files; "" for the working directory."""
         self.response = response
+        self._files_dir = files_dir
         self._document: Document | None = None
         self._charset: Charset | None = None
         self._kind: Kind | None = None
@@ -231,12 +233,12 @@ class Page(Queries):
     def save(self, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Path:
         """Put the body into a file, whole or not at all, and return its absolute path.
 
-        path: a relative one is taken in `folder` (None: the working directory) and never leads out of it, so
-            that it may come from the page; folders are made.
+        path: a relative one is taken in `folder` (None: the crawl's files_dir, or else the working directory)
+            and never leads out of it, so that it may come from the page; folders are made.
 
         A body that the request has saved already (`Request.save_to`) is moved there. Raises SaveError.
         """
-        target = placed(path, folder)
+        target = placed(path, folder if folder is not None else self._files_dir or None)
         if self.response.saved_to is not None:
             move(Path(self.response.saved_to), target)
         else:
