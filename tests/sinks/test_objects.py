@@ -217,3 +217,24 @@ def test_a_bucket_that_is_away_at_the_start_is_no_fault_of_the_configuration(
     bucket.kill()
     with pytest.raises(SinkAwayError, match="when a crawl starts it has to answer"):
         sink.open(None)
+
+
+FRESH = """
+import sys
+from silkline import Crawler
+crawler = Crawler("job", outputs=[sys.argv[2]], quiet=True, robots=False)
+@crawler.handler
+def handle(page):
+    yield {"n": 1}
+print(crawler.run(sys.argv[1], fresh=True).items)
+"""
+
+
+def test_a_script_without_a_guard_starts_over(tmp_path: Path, bucket: S3Server) -> None:
+    (tmp_path / "script.py").write_text(FRESH)
+    with Site({"/": "<p>one</p>"}) as site:
+        for _ in range(2):
+            words = [sys.executable, "script.py", f"{site.url}/", bucket.url("items.jsonl")]
+            done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    assert numbers(bucket.items("items.manifest.json")) == [1]

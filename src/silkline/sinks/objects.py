@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from silkline.errors import ConfigError, SinkAwayError, SinkError
-from silkline.files import split_ending
+from silkline.errors import ConfigError, SilklineError, SinkAwayError, SinkError
+from silkline.files import shown_output, split_ending
 from silkline.outcome import Item
 from silkline.protocols import Sink
 from silkline.sinks.address import address_of, seconds_of, size_of
@@ -257,14 +257,31 @@ class ObjectsSink:
 def discard_objects(output: str, worker: str = "") -> None:
     """Remove all that a job has written to an output. Raises SinkError.
 
-    In a process of its own: the client's threads would not come along into workers that are forked later.
+    In a process of its own: the client's threads would not come along into workers that are forked later. Not
+    one of multiprocessing, which would run a script that starts a crawl once more.
     """
-    with ProcessPoolExecutor(1, get_context("spawn")) as aside:
-        aside.submit(_discard, output, worker).result()
+    words = [sys.executable, "-m", __name__]
+    done = subprocess.run(words, input=_encode((output, worker)), capture_output=True, check=False)
+    if done.returncode:
+        raise SinkError(
+            f"the objects of {shown_output(output)!r} cannot be removed: {_last_line(done.stderr)}"
+        )
+    kind, line = msgspec.json.decode(done.stdout, type=tuple[str, str])
+    if kind:
+        raise (SinkAwayError if kind == SinkAwayError.__name__ else SinkError)(line)
 
 
-def _discard(output: str, worker: str) -> None:
-    ObjectsSink(output, _no_file, worker).discard()
+def _discard(output: str, worker: str) -> tuple[str, str]:
+    """Returns the kind of error that has stopped it, and its line; "" where there was none."""
+    try:
+        ObjectsSink(output, _no_file, worker).discard()
+    except SilklineError as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+def _last_line(text: bytes) -> str:
+    return (text.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
 
 
 def _no_file(path: str) -> Sink:
@@ -281,3 +298,6 @@ def _position(mark: ObjectsMark) -> str:
 
 _manifest_at = msgspec.json.Decoder(Manifest).decode
 _encode = msgspec.json.Encoder().encode
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(_encode(_discard(*msgspec.json.decode(sys.stdin.buffer.read()))))
