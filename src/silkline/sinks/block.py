@@ -67,7 +67,7 @@ class Stored(msgspec.Struct, frozen=True):
 class Block:
     """Rows that were written together."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
         self.rows: int = table.num_rows
         self.columns = msgspec.json.decode(table.schema.metadata[ABOUT], type=list[Stored])
@@ -94,7 +94,7 @@ class Block:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def block_of(records: Sequence[Mapping[str, Any]]) -> bytes | None:
+def block_of(records: Sequence[Mapping[str, Any]]) -> memoryview | None:
     """The block of these rows; None where they make no good table."""
     names, cells = tuple(records[0]), sum(map(len, records))
     columns: Sequence[Sequence[Any]] | None = None
@@ -118,8 +118,7 @@ def block_of(records: Sequence[Mapping[str, Any]]) -> bytes | None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    block: bytes = sink.getvalue().to_pybytes()
-    return block
+    return memoryview(sink.getvalue())
 
 
 def _packed(name: str, values: Sequence[Any]) -> tuple[Stored, pa.Array]:

@@ -191,15 +191,17 @@ class ParquetSink:
         sync_directory(self._path)
 
     def _write(self, mark: ParquetMark, old: BinaryIO | None, new: BinaryIO) -> int:
-        """Twice through the spool: the columns must be known before the first row is written."""
+        """Twice through the spool: the columns must be known before the first row is written. A small one is
+        read once."""
         from silkline.sinks.block import Block
-        from silkline.sinks.parquetfile import About, ParquetReader, ParquetWriter, damage_is
+        from silkline.sinks.parquetfile import GROUP_BYTES, About, ParquetReader, ParquetWriter, damage_is
 
         with damage_is(self._edited()):
             reader = ParquetReader(old) if old is not None else None
             columns = reader.about.columns if reader is not None else {}
             schema = Schema(columns or dict.fromkeys(self._columns, Column()))
-            for piece in self._pieces(mark):
+            held = list(self._pieces(mark)) if mark.at <= GROUP_BYTES else None
+            for piece in held or self._pieces(mark):
                 if isinstance(piece, Lines):
                     schema.see(piece.records())
                 else:
@@ -209,7 +211,7 @@ class ParquetSink:
             writer = ParquetWriter(new, About(mark.id, schema.columns))
             for table in reader.tables() if reader is not None else ():
                 writer.copy(table, columns)
-            for piece in self._pieces(mark):
+            for piece in held or self._pieces(mark):
                 if isinstance(piece, Lines):
                     writer.add(piece.records())
                 else:

@@ -60,8 +60,8 @@ def _kind(value: object) -> Kind | None:
     return TYPED.get(type(value))
 
 
-def framed(block: bytes) -> bytes:
-    return b"%b%b%b%b" % (BLOCK, len(block).to_bytes(8, "little"), crc32(block).to_bytes(4, "little"), block)
+def framed(block: memoryview) -> bytes:
+    return b"".join([BLOCK, len(block).to_bytes(8, "little"), crc32(block).to_bytes(4, "little"), block])
 
 
 class Lines(bytes):
