@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -197,6 +199,12 @@ def test_a_resumed_run_says_which_hosts_are_still_blocked(tmp_path: Path) -> Non
         assert first.reason == "budget"
         assert any(line.startswith(f"{there.url} asks to be left alone") for line in first.troubles)
         again = crawler_for(store, max_pages=1).run(starts)
+        command = ["explain", f"{here.url}/0", "--job", "job", "--frontier", store["frontier"]]
+        shown = subprocess.run([sys.executable, "-m", "silkline", *command], capture_output=True, text=True)
+    found, host = shown.stdout.splitlines()
+    assert found.startswith(f"delayed: redirected to {there.url}/0; until ")
+    assert host.startswith(there.url)
+    assert "blocked for" in host
     (line,) = [line for line in again.troubles if "blocked until" in line]
     assert line.startswith("1 host is blocked until ")
     assert line.endswith(f"UTC: {there.url}")
