@@ -65,6 +65,7 @@ def test_a_json_task_needs_no_more_than_its_url() -> None:
         ('{"url": "https://shop.example/", "depth": -1}', "must not be negative"),
         ('{"url": "https://shop.example/", "body": "?"}', "base64"),
         ('{"url": "https://shop.example/", "method": "GET / HTTP/1.1\\r\\nX: y"}', "not an HTTP method"),
+        ('{"url": "https://shop.example/", "method": "connect"}', "CONNECT asks for a tunnel"),
         ('{"url": "https://shop.example/", "headers": {"A": "b\\r\\nX: y"}}', "not an HTTP header"),
         ('{"url": "https://shop.example/", "headers": {"A:": "b"}}', "not an HTTP header"),
         ('{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100_000 + "}", "nested too deeply"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -265,3 +266,28 @@ def test_of_several_values_the_bad_one_is_named() -> None:
     )
     with pytest.raises(ConfigError, match="--robots: robots must be on or off, not 'maybe'"):
         resolve({"robots": "maybe"}, {})
+
+
+def test_a_line_that_may_be_a_secret_is_named_by_its_place() -> None:
+    with pytest.raises(ConfigError, match=r"--header: headers must be .*; entry 2 is not$") as error:
+        resolve({"headers": ["A: b", "T0PSECRET"]}, {})
+    assert "T0PSECRET" not in str(error.value)
+    with pytest.raises(ConfigError, match=r"max_body must be .*, 1 at least, not '0'"):
+        resolve({"max_body": "0"}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "warned"),
+    [
+        ({"insecure": True, "ca_file": "ca.pem"}, "insecure takes any certificate: ca_file has no effect"),
+        ({"wire_secrets": True}, "wire_secrets has no effect"),
+        ({"wire_secrets": True, "debug_http": True}, ""),
+        ({"wire_secrets": True, "outputs": ["a.warc.gz"]}, ""),
+        ({"insecure": True}, ""),
+    ],
+)
+def test_a_setting_without_effect_is_warned_about(given: dict[str, Any], warned: str) -> None:
+    lines = resolve(given, {}).warnings
+    assert len(lines) == bool(warned)
+    assert all(line.startswith(warned) for line in lines)
+    assert resolve(given, {}, names=["insecure", "ca_file", "wire_secrets"]).warnings == ()

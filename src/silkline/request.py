@@ -170,6 +170,8 @@ def _checked(request: Request) -> Request:
         raise TaskError(f"extra is nested too deeply: {MAX_NESTING} levels are allowed")
     if not _is_token(request.method):
         raise TaskError(f"method {request.method[:40]!r} is not an HTTP method")
+    if request.method.upper() == "CONNECT":
+        raise TaskError("method CONNECT asks for a tunnel, which no page comes through")
     for name, value in request.headers.items():
         if not _is_token(name) or not _is_field_value(value):
             raise TaskError(f"header {name[:40]!r} is not an HTTP header")

@@ -74,6 +74,8 @@ _USER_PASSWORD = re.compile(r"(://[^:@]*):.*@", re.S)
 _OF_AUTHORITY = re.compile(r"(://[^/?#:@\s]*):[^/?#\s]*@")
 _SECRET_NAME = r"[^=&;#]*(?:password|passwd|pwd|token|secret|credential|signature|key)|auth|sig|sid"
 _SECRET_PARAMETER = re.compile(rf"([?&;](?:{_SECRET_NAME})=)[^&;#]*", re.I)
+_ENTRY = re.compile(r"`\$\[(\d+)\]")
+"""Which of several values an error of msgspec is about."""
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
 
 
@@ -120,9 +122,10 @@ def resolve(
     values = {name: convert(name, value, origin) for name, (value, origin) in found.items() if name in names}
     settings = Settings(**values)
     origins = {name: found[name][1] if name in values else DEFAULT for name in FIELDS}
-    return Resolved(
-        settings, origins, (*_misspelt(environ), *ignored, *doubtful_delay(settings.delay, origins["delay"]))
-    )
+    doubts = [*doubtful_delay(settings.delay, origins["delay"])]
+    if set(FIELDS) <= set(names):
+        doubts += useless(settings)
+    return Resolved(settings, origins, (*_misspelt(environ), *ignored, *doubts))
 
 
 def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
@@ -145,13 +148,16 @@ def _convert(field: msgspec.structs.FieldInfo, kind: Kind, value: Any, where: st
     try:
         return msgspec.convert(_plain(kind, value), field.type, strict=False)
     except msgspec.ValidationError as error:
-        written = "***" if kind.secret else redacted(str(_blamed(value, str(error))))[:200]
+        at = _ENTRY.search(str(error))
+        if kind.secret:
+            wrong = f"entry {int(at[1]) + 1} is not" if at else "what is there is not"
+            raise ConfigError(f"{where}: {field.name} must be {kind.allowed}; {wrong}") from error
+        written = redacted(str(_blamed(value, at)))[:200]
         raise ConfigError(f"{where}: {field.name} must be {kind.allowed}, not {written!r}") from error
 
 
-def _blamed(value: Any, error: str) -> Any:
+def _blamed(value: Any, at: re.Match[str] | None) -> Any:
     """Of several values the one that an error of msgspec is about."""
-    at = re.search(r"`\$\[(\d+)\]", error)
     several = isinstance(value, (list, tuple))
     return value[int(at[1])] if several and at and int(at[1]) < len(value) else value
 
@@ -299,6 +305,15 @@ def doubtful_delay(delay: float, origin: str) -> Iterator[str]:
     """A line on a delay (in seconds) that can be meant, but most often is a slip."""
     if delay >= LONG_DELAY:
         yield f"{origin}: one page of each host every {in_words(delay)} (delay = {delay:g} s)"
+
+
+def useless(settings: Settings) -> Iterator[str]:
+    """A line on each setting that another one leaves without effect."""
+    if settings.insecure and settings.ca_file:
+        yield "insecure takes any certificate: ca_file has no effect beside it"
+    seen = settings.debug_http or settings.har or any(".warc" in output for output in settings.outputs)
+    if settings.wire_secrets and not seen:
+        yield "wire_secrets has no effect: nothing shows the wire, as debug_http, har and an archive do"
 
 
 def in_words(seconds: float) -> str:

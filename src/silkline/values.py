@@ -184,7 +184,7 @@ Size = Annotated[
     Meta(
         ge=1,
         le=2**53,
-        description="a number of bytes, or a size such as 500KB, 10MB or 32MiB",
+        description="a number of bytes, or a size such as 500KB, 10MB or 32MiB, 1 at least",
         extra={"form": "bytes"},
     ),
 ]

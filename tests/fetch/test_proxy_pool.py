@@ -364,9 +364,10 @@ async def test_a_request_may_ask_for_a_region_or_for_no_proxy(
 ) -> None:
     server, german, other = await serve({"/": PAGE}), await start(), await start()
     source = FixedProxies([f"{german.url()} de eu", f"{other.url()} us"])
-    fetch = compose([ProxyPool(source, region="US")], engine().fetch)
+    told: list[str] = []
+    fetch = compose([ProxyPool(source, region="US", tell=told.append)], engine().fetch)
     url = f"http://127.0.0.1:{server.port}/"
-    for proxy in ("", "region:DE", None, "region:xx"):
+    for proxy in ("", "region:DE", None, "region:xx", "region:xx"):
         request = Request(url, proxy=proxy)
         if proxy == "region:xx":
             with pytest.raises(ProxyError, match="none of 2 proxies has the tag 'xx'"):
@@ -374,6 +375,7 @@ async def test_a_request_may_ask_for_a_region_or_for_no_proxy(
         else:
             await fetch(request)
     assert (len(german.asked), len(other.asked), len(server.heads)) == (1, 1, 3)
+    assert told == ["none of 2 proxies has the tag 'xx'"]
 
 
 async def test_many_at_once_share_the_proxies(start: Start, serve: Serve, engine: Engine) -> None:

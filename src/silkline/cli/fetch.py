@@ -89,6 +89,7 @@ def fetch(
 def _request(url: str, output: str | None, method: str | None, data: str | None, *, has_type: bool) -> Any:
     """has_type: the settings name a Content-Type. Raises ConfigError for what cannot be sent."""
     from silkline.errors import BadUrlError, ConfigError, TaskError
+    from silkline.fetch.target import credentials_apart
     from silkline.request import Request, request_from_task
     from silkline.url import check
 
@@ -98,6 +99,8 @@ def _request(url: str, output: str | None, method: str | None, data: str | None,
         request_from_task(f'{{"url": "http://x/", "method": "{verb}"}}')
         save_to = None if output is None else str(Path(output).absolute())
         headers = {} if body is None or has_type else {"Content-Type": FORM}
+        if "@" in url:
+            url, headers = credentials_apart(url, headers)
         return Request(check(url), method=verb, headers=headers, body=body, save_to=save_to)
     except (BadUrlError, TaskError) as error:
         raise ConfigError(str(error)) from error

@@ -14,7 +14,7 @@ import msgspec
 from silkline.engine.known import KnownUrls
 from silkline.errors import BadUrlError, HandlerError, SilklineError
 from silkline.fetch.identity.referer import Referer
-from silkline.fetch.target import split_credentials
+from silkline.fetch.target import credentials_apart
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.parse.page import MAX_LINKS, Page
 from silkline.politeness.order import LinkOrder
@@ -22,7 +22,7 @@ from silkline.politeness.scope import Scope
 from silkline.politeness.traps import Traps
 from silkline.request import Follow, Request, storable
 from silkline.router import Handler, Router
-from silkline.url import check, resolve, serialised, without_credentials
+from silkline.url import check, resolve, without_credentials
 
 
 class LinkRules:
@@ -108,17 +108,6 @@ class LinkRules:
             msgspec.structs.replace(request, url=url, headers=headers, depth=depth, retry_count=0, redo=()),
             page,
         )
-
-
-def credentials_apart(url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """User and password of a URL as a header, as with a Location: in the URL they would come into items and
-    logs. Raises BadUrlError."""
-    clean, authorization = split_credentials(serialised(url))
-    if authorization is None:
-        return url, headers
-    if any(name.lower() == "authorization" for name in headers):
-        return clean, headers
-    return clean, {**headers, "Authorization": authorization}
 
 
 class Effects:

@@ -10,6 +10,7 @@ import ada_url
 
 from silkline.errors import BadUrlError, BlockedError
 from silkline.fetch.ports import BAD_PORTS
+from silkline.url import serialised
 
 _NAME = r"(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
 _IPV4 = r"(?:0|[1-9]\d?|1\d\d)(?:\.(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])){3}"
@@ -59,6 +60,17 @@ def split_credentials(url: str) -> tuple[str, str | None]:
     user, _, password = userinfo.partition(":")
     token = base64.b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode()
     return f"{scheme}://{rest[len(userinfo) + 1 :]}", f"Basic {token}"
+
+
+def credentials_apart(url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """User and password of a URL as a header, as with a Location: in the URL they would come into items and
+    logs. Raises BadUrlError."""
+    clean, authorization = split_credentials(serialised(url))
+    if authorization is None:
+        return url, headers
+    if any(name.lower() == "authorization" for name in headers):
+        return clean, headers
+    return clean, {**headers, "Authorization": authorization}
 
 
 def origin(url: str) -> str:

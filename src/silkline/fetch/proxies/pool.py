@@ -45,8 +45,8 @@ MAX_WAIT = 20.0
 """Seconds that a visit waits for a proxy to come back, lest a crawl churns through its requests."""
 MAX_WAITS = 3
 
-MAX_DENIED = 100
-"""Proxies with wrong credentials that are told of in a run."""
+MAX_TOLD = 100
+"""Different lines, such as of proxies with wrong credentials, in a run."""
 
 PATIENCE_AT_FIRST = 120.0
 PATIENCE = 3_600.0
@@ -94,7 +94,7 @@ class ProxyPool:
         self.roster = Roster(source, lambda line: self.tell(line), clock)
         self._region = region.lower()
         self._down = False
-        self._denied: set[str] = set()
+        self._told: set[str] = set()
         self._waiting: list[asyncio.Future[None]] = []
 
     async def __call__(self, request: Request, call_next: CallNext) -> Response:
@@ -112,7 +112,9 @@ class ProxyPool:
         Postponed where the worker is about to stop."""
         among = self.roster.tagged(tag)
         if not among and len(self.roster):
-            raise ProxyError(f"none of {len(self.roster)} proxies has the tag {tag!r}")
+            line = f"none of {len(self.roster)} proxies has the tag {tag!r}"
+            self.tell_once(line)
+            raise ProxyError(line)
         seconds = self.choice.seconds_until(among, host)
         if seconds is None:
             line, seconds = self.roster.trouble or "there is no proxy", 2 * MAX_WAIT
@@ -139,10 +141,14 @@ class ProxyPool:
                 future.set_result(None)
 
     def denied(self, proxy: Proxy) -> None:
-        """Its credentials are wrong: told once, for it does not get better by waiting."""
-        if proxy.url not in self._denied and len(self._denied) < MAX_DENIED:
-            self._denied.add(proxy.url)
-            self.tell(f"{proxy.where or proxy.name}: {DENIED}")
+        """Its credentials are wrong."""
+        self.tell_once(f"{proxy.where or proxy.name}: {DENIED}")
+
+    def tell_once(self, line: str) -> None:
+        """What does not change by waiting."""
+        if line not in self._told and len(self._told) < MAX_TOLD:
+            self._told.add(line)
+            self.tell(line)
 
     def outage(self, line: str, seconds: float) -> ProxyError:
         """The error of a visit that found no proxy; after a long time without any it costs a retry."""
