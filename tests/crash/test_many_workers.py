@@ -101,7 +101,7 @@ def _scripts(client: redis.Redis) -> int:
 
 
 def _until(reached) -> None:  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 600
     while not reached():
         assert time.monotonic() < deadline
         time.sleep(0.05)
