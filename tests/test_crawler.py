@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import threading
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +149,25 @@ def test_memory_is_for_one_process(tmp_path: Path) -> None:
         crawler_for(tmp_path, frontier="memory:", processes=2).run("http://127.0.0.1:9/")
 
 
-def test_an_output_that_is_the_frontier_itself_is_refused_before_fresh_removes_it(tmp_path: Path) -> None:
+def test_an_output_that_is_the_frontiers_file_is_refused_before_fresh_removes_it(tmp_path: Path) -> None:
+    store = tmp_path / "job.jsonl"
     with Site(linked_site(3)) as site:
-        crawler_for(tmp_path, quiet=True).run(site.url + "/")
-        before = (tmp_path / "job.db").read_bytes()
+        crawler_for(tmp_path, quiet=True, frontier=f"sqlite:///{store}").run(site.url + "/")
+        before = store.read_bytes()
         with pytest.raises(ConfigError, match="own file"):
-            crawler_for(tmp_path, quiet=True, fresh=True, outputs=[f"{tmp_path}/job.db"]).run(site.url + "/")
-    assert (tmp_path / "job.db").read_bytes() == before
+            crawler_for(
+                tmp_path, quiet=True, fresh=True, frontier=f"sqlite:///{store}", outputs=[str(store)]
+            ).run(site.url + "/")
+    assert store.read_bytes() == before
+
+
+def test_fresh_removes_a_table_in_the_frontiers_file_with_its_pages(tmp_path: Path) -> None:
+    with Site(linked_site(3)) as site:
+        for _ in range(2):
+            crawler = crawler_for(tmp_path, quiet=True, fresh=True, outputs=[f"{tmp_path}/job.db"])
+            assert crawler.run(site.url + "/").pages == 3
+    with closing(sqlite3.connect(tmp_path / "job.db")) as rows:
+        assert rows.execute("SELECT count(*) FROM items").fetchone() == (3,)
 
 
 def test_workers_that_all_die_are_named(tmp_path: Path) -> None:

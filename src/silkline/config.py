@@ -123,7 +123,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     canonical: whether a page whose rel=canonical names a page that is known is its duplicate.
     fetcher: the engine, "http" (aiohttp) or "curl" (libcurl, needs the extra `curl`).
     http_version: "auto" lets engine and server choose; "3" tries HTTP/3 first. 2 and 3 need the engine curl.
-    timeout: seconds for one whole fetch, redirects included.
+    timeout: seconds for one whole fetch, with the redirects that stay on its host.
     connect_timeout: seconds for one connection: resolving the name, TCP and TLS together.
     read_timeout: seconds until all headers are there, and again for each further piece of the body.
     min_speed: bytes per second; a body that stays slower for 30 seconds is given up. 0 for no limit.

@@ -67,6 +67,18 @@ def test_what_redis_6_says_of_a_script_that_may_not_write_is_waited_for(refusal:
         )
 
 
+@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("url", ["redis://h/0?job=x", "rediss://h/0?ssl_ca=x", "unix:///tmp/s?job=x"])
+def test_an_option_that_the_client_does_not_know_is_refused(url: str, asynchronous: bool) -> None:
+    with pytest.raises(ConfigError, match=r"no such option behind the '\?'"):
+        client_of(url, asynchronous=asynchronous)
+
+
+def test_an_option_that_the_client_of_a_cluster_does_not_know_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no such option behind the '\?'"):
+        client_of("redis+cluster://h:6379?job=x")
+
+
 @pytest.mark.parametrize("url", ["redis://h:6379/shop", "rediss://h/-1", "redis+cluster://h:6379/3"])
 def test_a_database_that_is_no_number_is_refused_not_taken_for_the_first(url: str) -> None:
     with pytest.raises(ConfigError, match="database"):

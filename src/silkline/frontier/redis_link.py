@@ -102,7 +102,15 @@ def client_of(url: str, *, asynchronous: bool = True) -> Any:
             return module.RedisCluster.from_url(plain, **options)
         if parts.scheme.endswith("+sentinel"):
             return _through_sentinel(url, module, options)
-        return module.Redis.from_url(url, **options)
+        client = module.Redis.from_url(url, **options)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # or an unknown option would only be met on the way
+        return client
+    except TypeError:
+        raise ConfigError(
+            f"{redacted(url)!r}: the client knows no such option behind the '?'; "
+            "it takes those of redis-py, such as protocol=3 or ssl_ca_certs=FILE"
+        ) from None
     except (ValueError, exceptions.RedisError):
         # What the parser says may quote a part of a password: one with a character that ends an address.
         raise ConfigError(
