@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 import pytest
 from coders import CODERS
-from raw_server import Script, Serve, answer_of, drip, then_stall
+from raw_server import Script, Serve, answer_of, drip, then_close, then_reset, then_stall
 from site_of_pages import Engine
 
 from silkline.errors import DecodeError, FetchError, FetchTimeout, ProtocolError, TooLargeError
@@ -50,6 +52,43 @@ async def test_what_never_ends_is_refused_before_it_fills_the_memory(
     fetcher = engine(timeout=60, read_timeout=60, max_body=100_000)
     with memory_below(12 * MB), pytest.raises((TooLargeError, ProtocolError)):
         await fetcher.fetch(Request(server.url()))
+
+
+BROKEN: dict[str, Callable[[], Script]] = {
+    **ENDLESS,
+    "no HTTP": lambda: then_close(b"no HTTP" * 20_000),
+    "a header that is cut": lambda: then_close(HEAD + b"X: " + b"y" * 100_000),
+    "a body that is cut": lambda: then_close(HEAD + b"Content-Length: 100001\r\n\r\n" + b"x" * 100_000),
+    "a body that is reset": lambda: then_reset(CHUNKED + b"1ffff\r\n" + b"x" * 100_000),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+async def test_what_came_of_a_broken_answer_is_given_back_without_the_garbage_collector(
+    serve: Serve, engine: Engine, what: str
+) -> None:
+    """A crawl lets it run once in 50,000 objects, and so much would wait for it."""
+    server = await serve({"/": BROKEN[what]()})
+    fetcher = engine(timeout=60, read_timeout=60, max_body=200_000)
+
+    async def fail(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(FetchError):
+                await fetcher.fetch(Request(server.url()))
+
+    await fail(2)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        await fail(5)
+        gc.collect()
+        left = [str(thing.tb_frame) for thing in gc.garbage if isinstance(thing, TracebackType)]
+        assert not [frame for frame in left if "/silkline/" in frame]  # the server's own may be there
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 @pytest.mark.parametrize(

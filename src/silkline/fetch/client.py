@@ -20,7 +20,7 @@ from silkline.fetch.connector import Connector, Exchange, exchange
 from silkline.fetch.deadlines import Deadlines
 from silkline.fetch.decode import Body, Sink, decoding
 from silkline.fetch.download import Download, save
-from silkline.fetch.failures import failure
+from silkline.fetch.failures import failure, let_go
 from silkline.fetch.guard import check_literal
 from silkline.fetch.options import FetchOptions, with_defaults
 from silkline.fetch.pace import Pace
@@ -123,6 +123,7 @@ class Client:
         except SilklineError:
             raise
         except Exception as error:
+            let_go(error)
             if request.proxy and (theirs := proxy_failure(error, url, request.proxy, bool(current.phase))):
                 raise theirs from error
             raise failure(error, url, self._max_headers) from error

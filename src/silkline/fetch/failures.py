@@ -76,6 +76,22 @@ def failure(error: Exception, url: str, max_headers: int = 0) -> FetchError:
     return FetchError(f"unexpected {type(error).__name__}: {origin(url)}{detail(error)}")
 
 
+def let_go(error: BaseException) -> None:
+    """Drop the tracebacks of an exception and of those that led to it.
+
+    aiohttp keeps the exception with the connection that broke, and the frames of its traceback have that
+    connection, with all that it had received: a cycle that would stay until the garbage collector, which a
+    crawl lets run rarely, comes by.
+    """
+    chain: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while chain:
+        if (link := chain.pop()) is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = None
+            chain += (link.__cause__, link.__context__)
+
+
 def is_header_limit(error: BaseException | None) -> bool:
     """Whether aiohttp's parser refused a header for its size, or the headers for their number."""
     while error is not None:

@@ -79,7 +79,8 @@ class ForgivingParser:
             fed = self._parser.feed_data(data)
         except HttpProcessingError as error:
             if len(head) <= self._most and head.startswith(b"HTTP/") and _header_end(head) is None:
-                self._flaw = error  # and once all of the header is there it can be looked at
+                # Once all of the header is there it can be looked at; the traceback would have this parser.
+                self._flaw = error.with_traceback(None)
                 return (), False, b""
             again = self._again(head)
             if again is None:
