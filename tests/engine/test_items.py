@@ -257,3 +257,17 @@ def test_the_visit_tells_of_its_dead_items(job: Job) -> None:
     crawler.run(HOME)
     (visited,) = [event for event in heard if isinstance(event, Visited)]
     assert [item.index for item in visited.outcome.dead_items] == [0]
+
+
+def test_an_item_that_cannot_be_shown_costs_none_of_its_page(tmp_path: Path) -> None:
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    deep: dict[str, Any] = {}
+    for _ in range(1_200):
+        deep = {"in": deep}
+    job = Job(tmp_path)
+    result = job.run([{"n": 1}, deep, {"n": 10**5_000}, {"n": Mute()}, Mute(), {"n": 2}])
+    assert (result.items, result.dead_items, result.dead) == (2, {"item": 4}, {})
+    assert job.written() == [1, 2]

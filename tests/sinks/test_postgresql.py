@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -76,6 +77,37 @@ async def test_types_of_the_users_own_count(target: PostgresqlTarget) -> None:
         await sink.close()
         target.drop()
         target.run("DROP DOMAIN silkline_domain")
+
+
+async def test_the_first_and_last_dates_are_no_infinities(target: PostgresqlTarget) -> None:
+    prepared(target, "local timestamp")
+    sink = target.sink()
+    await sink.open()
+    west, east = (timezone(timedelta(hours=hours)) for hours in (-5, 5))
+    try:
+        for page, (day, moment) in enumerate(
+            [
+                (date.min, datetime.min),
+                (date.max, datetime.max),
+                (date(1999, 12, 31), datetime(1999, 12, 31, 23, 59, 59, 999_999, west)),
+                (date.min, datetime.min.replace(tzinfo=east)),
+            ],
+            1,
+        ):
+            local = moment.replace(tzinfo=None)
+            await sink.write([item(sink, {"day": day, "moment": moment, "local": local}, page=page)])
+    finally:
+        await sink.close()
+    with psycopg.connect(POSTGRESQL, options="-c timezone=UTC") as connection:
+        rows = connection.execute(
+            f"SELECT day::text, moment::text, local::text FROM {target.quoted} ORDER BY _fingerprint"
+        ).fetchall()
+    assert rows == [
+        ("0001-01-01", "0001-01-01 00:00:00+00", "0001-01-01 00:00:00"),
+        ("9999-12-31", "9999-12-31 23:59:59.999999+00", "9999-12-31 23:59:59.999999"),
+        ("1999-12-31", "2000-01-01 04:59:59.999999+00", "1999-12-31 23:59:59.999999"),
+        ("0001-01-01", "0001-12-31 19:00:00+00 BC", "0001-01-01 00:00:00"),
+    ]
 
 
 async def test_a_table_in_another_schema(target: PostgresqlTarget) -> None:

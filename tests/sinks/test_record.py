@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import functools
 import json
 import os
 import subprocess
@@ -23,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from silkline.errors import ItemError
-from silkline.sinks.record import fields_of, json_of, record_of
+from silkline.sinks.record import fields_of, json_of, record_of, text_of
 
 
 @dataclasses.dataclass
@@ -150,6 +151,28 @@ def test_an_item_that_contains_itself_fails_alone() -> None:
     item["self"] = item
     with pytest.raises(ItemError, match="contains itself"):
         record_of(item)
+
+
+class Mute:
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [functools.reduce(lambda inner, _: {"in": inner}, range(5_000), {}), 10**5_000, Mute()],
+    ids=["deep", "huge", "mute"],
+)
+def test_what_cannot_even_be_shown_is_told_in_one_line(value: Any) -> None:
+    for item in (value, {"n": value}, {value: 1} if not isinstance(value, dict) else {"a": {"b": value}}):
+        with pytest.raises(ItemError) as caught:
+            record_of(item)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 400
+    assert json.loads(text_of({"n": value, "name": "x"})) == {
+        "n": f"<{type(value).__name__}, which cannot be shown>",
+        "name": "x",
+    }
 
 
 def test_a_model_that_fails_to_dump_is_an_item_error() -> None:

@@ -97,6 +97,8 @@ class ItemMaker:
                 item = self._item(value, lease, index, outputs, dead)
             except ItemError as error:
                 self._bury(dead, value, lease, index, "item", str(error), outputs)
+            except RecursionError:  # where a check or a format goes into it
+                self._bury(dead, value, lease, index, "item", "it is nested too deeply", outputs)
             else:
                 if item is not None:
                     items.append(item)

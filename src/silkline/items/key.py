@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from silkline.errors import ConfigError, ItemError
-from silkline.sinks.record import json_of, record_of
+from silkline.sinks.record import json_of, record_of, shown
 
 ATTRIBUTE = "__item_key__"
 C = TypeVar("C", bound=type)
@@ -116,4 +116,4 @@ def _text(name: str, value: object) -> str:
         return value
     if value is None or value == "":
         raise ItemError(f"the key field {name!r} is {'empty' if value == '' else 'None'}")
-    raise ItemError(f"the key field {name!r} must be text or a number, not {value!r:.80}")
+    raise ItemError(f"the key field {name!r} must be text or a number, not {shown(value)}")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import ItemError
+from silkline.sinks.record import shown
 
 Plan = Callable[[Any], Mapping[str, Any]]
 
@@ -123,7 +124,7 @@ def _told(error: msgspec.ValidationError, given: Mapping[str, Any], kind: str) -
     if not reason:
         return f"{kind}: {error}"
     path = path.removesuffix("`").removeprefix(".")
-    return f"{kind}: field {path!r} is {_at(given, path)!r:.80}: {reason[:1].lower()}{reason[1:]}"
+    return f"{kind}: field {path!r} is {shown(_at(given, path))}: {reason[:1].lower()}{reason[1:]}"
 
 
 def _at(value: Any, path: str) -> Any:

@@ -27,6 +27,7 @@ from silkline.sinks.address import (
 )
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind
 from silkline.sinks.postgresql_columns import KEY_TYPES, KINDS, NAMING, TYPES, quoted
+from silkline.sinks.postgresql_dates import ENCODERS
 from silkline.sinks.sql import SqlSink
 from silkline.sinks.table import Column, Places, Table, names_of, replaced
 
@@ -255,6 +256,10 @@ class PostgresqlSink(SqlSink):
                     f"SET statement_timeout = {self._seconds * 1000:.0f}"
                 )
                 await connection.execute(DURABLE)
+                for name, encoder in ENCODERS.items():
+                    await connection.set_type_codec(
+                        name, schema="pg_catalog", encoder=encoder, decoder=bytes, format="binary"
+                    )
         return self._connection
 
     async def _rolled_back(self) -> bool:

@@ -34,18 +34,18 @@ def record_of(item: object) -> dict[str, Any]:
 
     Raises ItemError for anything else, naming the type, and the field if it is inside of one.
     """
-    if type(item) is dict or isinstance(item, Mapping):
-        for key in item:
-            if not isinstance(key, str):
-                raise ItemError(f"an item's field names must be text, not {_kind(key)}: {key!r:.80}")
     try:
+        if type(item) is dict or isinstance(item, Mapping):
+            for key in item:
+                if not isinstance(key, str):
+                    raise ItemError(f"an item's field names must be text, not {_kind(key)}: {shown(key)}")
         record = _plain(item)
     except ItemError:
         raise
     except Exception as error:
         raise ItemError(_reason(item, error)) from error
     if not isinstance(record, dict):
-        raise ItemError(f"an item must be {KINDS}, not {_kind(item)}: {item!r:.80}")
+        raise ItemError(f"an item must be {KINDS}, not {_kind(item)}: {shown(item)}")
     return record
 
 
@@ -72,15 +72,36 @@ def text_of(item: object) -> str:
     try:
         return json_of(record_of(item)).decode()
     except ItemError:
+        fields = _fields_of(item)
+        return json_of({_sayable_name(name): _sayable(value) for name, value in fields}).decode()
+
+
+def shown(value: object, most: int = 80) -> str:
+    """Its `repr`, cut, for a message: of a value of the user's, whose `repr` may fail, its type's name."""
+    try:
+        text = repr(value)
+    except Exception:  # nested too deeply, a number of too many digits, whatever a class does
+        text = f"<{_kind(value)}, which cannot be shown>"
+    return text[:most].encode("utf-8", "replace").decode()
+
+
+def _fields_of(item: object) -> list[tuple[object, object]]:
+    try:
         fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", None) or {"": item}
-        return json_of({str(name): _sayable(value) for name, value in fields.items()}).decode()
+        return list(fields.items())
+    except Exception:
+        return [("", item)]
+
+
+def _sayable_name(name: object) -> str:
+    return name.encode("utf-8", "replace").decode() if isinstance(name, str) else shown(name)
 
 
 def _sayable(value: object) -> Any:
     try:
         return record_of({"": value})[""]
     except ItemError:
-        return repr(value)[:SAID].encode("utf-8", "replace").decode()
+        return shown(value, SAID)
 
 
 def size_of(fields: Mapping[str, Any]) -> int:
@@ -140,17 +161,19 @@ def _foreign(value: Any) -> Any:
 def _reason(item: object, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the item contains itself, or is nested too deeply"
-    fields = item.items() if isinstance(item, Mapping) else ()
-    for name, value in fields:
+    for name, value in _fields_of(item) if isinstance(item, Mapping) else ():
         try:
             _encode(value)
         except Exception as its_error:
-            return f"item field {name!r:.80}: {_line(its_error)}; turn it into text or a number first"
+            return f"item field {shown(name)}: {_line(its_error)}; turn it into text or a number first"
     return f"{_kind(item)} as an item: {_line(error)}"
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    try:
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    except Exception:
+        return type(error).__name__
 
 
 def _kind(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from silkline.items.key import fields_in
+from silkline.sinks.record import shown
 
 Step = Callable[..., Any]
 """`step(item)` or `step(item, page)`, sync or async: gives back an item, or None to drop it; see
@@ -23,7 +24,7 @@ def names_of(item: object) -> Collection[str]:
         return list(item)
     names = fields_in(type(item))
     if names is None:
-        raise TypeError(f"{type(item).__name__} is no item: {item!r:.80}")
+        raise TypeError(f"{type(item).__name__} is no item: {shown(item)}")
     return names
 
 

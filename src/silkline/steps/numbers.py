@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from silkline.errors import ConfigError
+from silkline.sinks.record import shown
 from silkline.steps.fields import MISSING, Step, changed, mapped, value_of
 
 Separator = Literal[".", ","]
@@ -56,7 +57,7 @@ def _number(parse: Any, value: Any, decimal: str | None) -> Any:
         return None
     found = parse(value, decimal_separator=decimal)
     if found.amount is None:
-        raise ValueError(f"no number in {value!r:.80}")
+        raise ValueError(f"no number in {shown(value)}")
     return -found.amount if _is_negative(value, found.amount_text) else Decimal(found.amount)
 
 
