@@ -85,6 +85,11 @@ class Committer:
         """Whether leases that were given back are still to be released."""
         return bool(self._withdrawn)
 
+    @property
+    def undelivered(self) -> frozenset[int]:
+        """The tokens of visits whose outcomes wait for a commit; keyed sinks may have rows of them."""
+        return frozenset(outcome.lease.token for outcome in self._pending)
+
     def hurry(self) -> None:
         """Do not linger if visitors are idle: a commit is what they may be waiting for."""
         if self._pending and self._held.starving:

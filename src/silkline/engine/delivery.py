@@ -65,7 +65,9 @@ class Delivery:
         """Wait for servers that are away so many seconds at most, from now on."""
         until = time.monotonic() + patience
         self._until = until if self._until is None else min(self._until, until)
+        # Who naps looks at the clock anew, also at the second call; who naps from now on waits for the next.
         self._leaving.set()
+        self._leaving = asyncio.Event()
 
     async def write(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Make their items durable. Returns the outcomes with what was refused as dead items.
@@ -160,8 +162,7 @@ class Delivery:
 
     async def _nap(self, seconds: float) -> None:
         if self._until is not None:
-            await asyncio.sleep(max(0.0, min(seconds, self._until - time.monotonic())))
-            return
+            seconds = max(0.0, min(seconds, self._until - time.monotonic()))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._leaving.wait()

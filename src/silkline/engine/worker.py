@@ -20,7 +20,7 @@ from silkline.engine.seeder import Seeder
 from silkline.engine.steering import Levers, Pulse, Steering
 from silkline.engine.turns import outside_visits
 from silkline.engine.visitors import Visitors
-from silkline.errors import ConfigError, SilklineError
+from silkline.errors import ConfigError, SilklineError, SinkAwayError
 from silkline.events import Stopping, Trouble
 from silkline.fetch.leaving import leaving
 from silkline.outcome import Outcome
@@ -104,10 +104,10 @@ class Worker:
 
     def stop(self) -> None:
         """First call: stop leasing and let running visits end within the grace period. Second: stop now."""
-        patience = 0.0 if self._stop_asked.is_set() else self._settings.grace + PARTING
-        self._parts.frontier.leave(patience)
+        grace, parting = (0.0, 0.0) if self._stop_asked.is_set() else (self._settings.grace, PARTING)
+        self._parts.frontier.leave(grace + parting)
         if self._parts.delivery:
-            self._parts.delivery.leave(patience)
+            self._parts.delivery.leave(grace)  # what is not delivered is only visited again
         (self._stop_now if self._stop_asked.is_set() else self._stop_asked).set()
 
     async def run(self) -> str:
@@ -117,7 +117,10 @@ class Worker:
             await self._steering.begin()
             return await self._run_tasks()
         except BaseExceptionGroup as group:
-            raise first_of(group) from group
+            error = first_of(group)
+            if not (isinstance(error, SinkAwayError) and self._stop_asked.is_set()):
+                raise error from group
+        return await self._leave_undelivered(error)
 
     async def _run_tasks(self) -> str:
         parts, settings = self._parts, self._settings
@@ -158,6 +161,24 @@ class Worker:
             await self._wind_down(visitors)
             for task in side:
                 task.cancel()
+        return await self._end(reason)
+
+    async def _leave_undelivered(self, error: SinkAwayError) -> str:
+        """The end of a crawl that was told to stop, and has an output that is away."""
+        undelivered = self._committer.undelivered
+        # These stay leased, as after a kill: released, they would count as never visited, and the rows that
+        # the output may have of them would not be looked after.
+        await self._parts.frontier.release([t for t in self._held.tokens if t not in undelivered])
+        self._parts.hook(
+            Trouble(
+                f"{error}; told to stop, the crawl waits no longer: visited pages it could not deliver "
+                f"({len(undelivered)}) are not done; the same command visits them again, nothing is lost"
+            )
+        )
+        return await self._end("interrupted")
+
+    async def _end(self, reason: str) -> str:
+        parts = self._parts
         if parts.keeper is not None:
             await parts.keeper.flush()
         if parts.delivery:

@@ -322,7 +322,8 @@ def _is_setting(error: Exception) -> bool:
 def _line(error: Exception) -> str:
     detail = getattr(error, "detail", None)
     message = getattr(error, "message", None) or str(error)
-    if isinstance(error, asyncpg.InternalClientError) and "encoder" not in message:
+    inner = isinstance(error, asyncpg.InternalClientError) and "encoder" not in message
+    if inner or "connection_lost()" in message:
         message = "the connection broke off"  # what the driver says is of its inner states
     column = COPIED.search(getattr(error, "context", None) or "")
     if column and f'"{column[1]}"' not in message:
