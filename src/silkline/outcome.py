@@ -62,6 +62,7 @@ class Item(msgspec.Struct, frozen=True):
     data: what every sink's `encode` made of it, by sink name; a sink that is not in there does not get it.
     key: the item's own stable key, such as a product's number; None where it has none.
     size: about how many bytes it takes. fields: as the handler gave them. Only where a keyed sink is.
+    missed: its page is visited again for its dead items; the items that a file has of the page already stay.
     """
 
     fingerprint: int
@@ -70,6 +71,7 @@ class Item(msgspec.Struct, frozen=True):
     key: str | None = None
     size: int = 0
     fields: Mapping[str, Any] | None = None
+    missed: bool = False
 
     @property
     def identity(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,6 +133,17 @@ def test_a_dead_item_is_told_with_its_page_and_goes_in_when_it_is_mended(job: Jo
     assert (report.pages, report.items, report.dead_items) == (1, 2, {})
     assert job.written() == [1, 3, 2, 4]
     assert job.dead() == []
+
+
+def test_a_mended_item_goes_beside_the_good_ones_of_its_page_in_sqlite(job: Job) -> None:
+    own, shared = job.folder / "out.db", job.folder / "job.db"
+    outputs = [str(own), str(shared)]
+    job.run([Product(1), Product(2, "n/a"), Product(3)], outputs=outputs)  # type: ignore[arg-type]
+    assert job.resend() == 1
+    job.run([Product(1), Product(2, Decimal(5)), Product(3)], seeds=(), outputs=outputs)
+    for path in (own, shared):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            assert db.execute("SELECT _index, n FROM items ORDER BY n").fetchall() == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_an_item_that_one_output_cannot_hold_goes_to_the_others(job: Job) -> None:

@@ -96,6 +96,20 @@ def test_the_manifests_of_all_workers_count_and_those_of_other_outputs_do_not(bu
     assert [row["n"] for row in read_rows(Path("all.jsonl"))] == list(range(20))
 
 
+def test_a_mended_item_goes_beside_the_good_ones_of_its_page_in_a_part(bucket: S3Server) -> None:
+    sink = objects_sink(bucket.url("items.db"))
+
+    def item(n: int, missed: bool) -> Item:
+        return Item(1, n, {sink.name: sink.encode({"n": n})}, missed=missed)
+
+    sink.open(None)
+    position = sink.write([item(0, False), item(2, False)], None)
+    sink.finish(sink.write([item(1, True)], position))
+    sink.close()
+    export(bucket_parts(bucket.url("items.db")), Target("all.jsonl"))
+    assert sorted(row["n"] for row in read_rows(Path("all.jsonl"))) == [0, 1, 2]
+
+
 def test_a_part_that_was_changed_and_a_manifest_that_is_missing_are_one_line(bucket: S3Server) -> None:
     url = bucket.url("items.jsonl")
     with pytest.raises(ConfigError, match=r"s3://shop/items\.jsonl: there is no manifest of it"):

@@ -148,7 +148,8 @@ class ItemMaker:
         if not data and (outputs is not self._all or self._all.names):
             return None
         self._note(lease.request.label if type(value) is dict else type(value).__name__, record)
-        return Item(lease.fingerprint, index, data, key, size, fields if outputs.keyed else None)
+        kept = fields if outputs.keyed else None
+        return Item(lease.fingerprint, index, data, key, size, kept, missed=bool(lease.request.redo))
 
     def _routed(self, value: To, outputs: Outputs) -> Outputs:
         for name in value.names:

@@ -138,9 +138,7 @@ class ObjectsSink:
             self._begin(mark.number)
             mark = msgspec.structs.replace(mark, began=time.time())
             file.open(None)
-        own = [
-            Item(item.fingerprint, item.index, {file.name: item.data[self.name]}, item.key) for item in items
-        ]
+        own = [msgspec.structs.replace(item, data={file.name: item.data[self.name]}) for item in items]
         mark = msgspec.structs.replace(mark, mark=file.write(own, mark.mark), items=mark.items + len(items))
         return _position(mark)
 

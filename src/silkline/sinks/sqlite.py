@@ -34,7 +34,8 @@ class SqliteSink:
 
     Rows are numbered (`_id`) in the order of their commits and the position is the last number that counts:
     rows behind it belong to a commit that never happened, and the next write deletes them. A page's
-    rows are replaced as a whole, by its fingerprint; (`_fingerprint`, `_index`) is unique.
+    rows are replaced as a whole, by its fingerprint, but where it is visited again for its dead items: then
+    the others stay. (`_fingerprint`, `_index`) is unique.
 
     An item with a key of its own takes the place of the row that has its `_key`. That row goes with the next
     write, when the commit of its successor is certain: until then there may be both.
@@ -180,7 +181,8 @@ class SqliteSink:
         )
 
     def _insert(self, db: sqlite3.Connection, items: Sequence[Item], first_id: int) -> None:
-        self._drop_pages(db, {item.fingerprint for item in items})
+        self._drop_pages(db, {item.fingerprint for item in items if not item.missed})
+        self._drop_rows(db, [item for item in items if item.missed])
         last = {item.key: number for number, item in enumerate(items, first_id)}
         numbered = [
             (number, item)
@@ -213,6 +215,12 @@ class SqliteSink:
             f"DELETE FROM {self._table} WHERE _id IN (SELECT found._id FROM json_each(?) AS page "
             f"CROSS JOIN {self._table} AS found ON found._fingerprint = page.value)",
             (f"[{','.join(map(str, pages))}]",),
+        )
+
+    def _drop_rows(self, db: sqlite3.Connection, items: Iterable[Item]) -> None:
+        db.executemany(
+            f"DELETE FROM {self._table} WHERE _fingerprint = ? AND _index = ?",
+            [(item.fingerprint, item.index) for item in items],
         )
 
     def _keys_for(self, db: sqlite3.Connection, items: Sequence[Item]) -> Sequence[str]:
