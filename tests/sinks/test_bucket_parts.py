@@ -96,6 +96,21 @@ def test_the_manifests_of_all_workers_count_and_those_of_other_outputs_do_not(bu
     assert [row["n"] for row in read_rows(Path("all.jsonl"))] == list(range(20))
 
 
+def test_outputs_that_differ_only_in_the_ending_are_read_each_by_itself(bucket: S3Server) -> None:
+    endings = (".jsonl", ".csv", ".jsonl.gz")
+    sinks = [objects_sink(bucket.url(f"items{ending}")) for ending in endings]
+    for sink in sinks:
+        sink.open(None)
+    for n, sink in enumerate(sinks):
+        sink.finish(sink.write([Item(1, 0, {sink.name: sink.encode({"n": n})})], None))
+        sink.close()
+    for n, ending in enumerate(endings):
+        export(bucket_parts(bucket.url(f"items{ending}")), Target(f"{n}.jsonl"))
+        assert [int(row["n"]) for row in read_rows(Path(f"{n}.jsonl"))] == [n]
+    with pytest.raises(ConfigError, match=r"items\.parquet: there is no manifest of it"):
+        bucket_parts(bucket.url("items.parquet"))
+
+
 def test_a_mended_item_goes_beside_the_good_ones_of_its_page_in_a_part(bucket: S3Server) -> None:
     sink = objects_sink(bucket.url("items.db"))
 

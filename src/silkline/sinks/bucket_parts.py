@@ -25,7 +25,8 @@ def bucket_parts(output: str) -> list[Committed]:
     manifests = sink.manifests()
     if not manifests:
         raise ConfigError(
-            f"{sink.shown}: there is no manifest of it; a run that ends, or is interrupted, writes one"
+            f"{sink.shown}: there is no manifest of it, or none of its parts; "
+            "a run that ends, or is interrupted, writes one"
         )
     is_lines = isinstance(sink_for(sink.shown), (JsonLinesSink, PackedLinesSink))
     kind = LinesPart if is_lines else BucketPart
@@ -63,7 +64,8 @@ class LinesPart(BucketPart, JsonLines):
 
     def lines(self) -> Iterator[bytes]:
         with self._copied() as file:
-            assert isinstance(file, JsonLines)
+            if not isinstance(file, JsonLines):
+                raise SinkError(f"{self.path} does not hold JSON lines")
             yield from file.lines()
 
     rows = JsonLines.rows

@@ -160,6 +160,7 @@ class ObjectsSink:
 
     def manifests(self) -> list[Manifest]:
         """Those in the bucket: of a job on one machine its own, else those of all workers, by their names.
+        Outputs that differ in nothing but the ending share them: here are the parts that have this one's.
 
         Raises SinkError where the bucket cannot be read, or one is none.
         """
@@ -168,9 +169,14 @@ class ObjectsSink:
             names = sorted(filter(OF_WORKER.match, self._bucket.names(f"{self._stem}-")))
         contents = map(self._bucket.get, names)
         try:
-            return [_manifest_at(content) for content in contents if content is not None]
+            listed = [_manifest_at(content) for content in contents if content is not None]
         except msgspec.MsgspecError as error:
             raise SinkError(f"{self.shown}: its manifest cannot be read: {error}") from error
+        own = [tuple(part for part in each.parts if self._has_ending(part.name)) for each in listed]
+        return [Manifest(parts) for parts, each in zip(own, listed, strict=True) if parts or not each.parts]
+
+    def _has_ending(self, name: str) -> bool:
+        return split_ending(name)[1] == self._ending
 
     def download(self, name: str, path: str) -> None:
         """Write what an object holds to a new file. Raises SinkError."""
