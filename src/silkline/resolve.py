@@ -136,7 +136,10 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
 
 def convert(name: str, value: Any, where: str) -> Any:
     """The value of setting `name`, of its own type. Raises ConfigError, which says what is allowed."""
-    return _convert(FIELDS[name], KINDS[name], value, where)
+    converted = _convert(FIELDS[name], KINDS[name], value, where)
+    if name == "item_key" and isinstance(value, str) and not converted:
+        raise ConfigError(f"{where}: item_key must be the name of a field, or several, not {value[:80]!r}")
+    return converted
 
 
 def convert_field(field: msgspec.structs.FieldInfo, value: Any, where: str) -> Any:

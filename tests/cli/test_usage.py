@@ -39,6 +39,18 @@ URL = "http://127.0.0.1:9/"
         (f"crawl {URL} --frontier memory: --processes 2", "frontier memory: is for one process"),
         (f"crawl {URL} --frontier mysql://x", "'mysql://x' is no frontier: write memory:, or sqlite:///"),
         (f"crawl {URL} -o items.xls", "output 'items.xls': its ending names no format; known are .jsonl"),
+        (
+            f"crawl {URL} -o pictures",
+            "output 'pictures': its ending names no format; known are .jsonl",
+        ),
+        (
+            f"crawl {URL} -o postgresql://",
+            "output 'postgresql:///?table=items' names no database: write postgresql://user",
+        ),
+        (
+            f"crawl {URL} --item-key ,",
+            "--item-key: item_key must be the name of a field, or several, not ','",
+        ),
         (f"crawl {URL} --field h1", "field 'h1' has no '='; write NAME=CSS"),
         (f"crawl {URL} --item div", "--item needs fields"),
         ("crawl --urls nowhere.txt", "nowhere.txt: no such file"),

@@ -51,6 +51,18 @@ async def test_batches_are_split_by_what_the_server_takes(
     assert found == {n: n for n in range(0, 2_000, 50)} | {1000: 1000}
 
 
+async def test_json_too_deep_for_mariadb_says_so(target: MysqlTarget, sink: KeyedSink) -> None:
+    def nested(depth: int) -> list[object]:
+        return [nested(depth - 1)] if depth > 1 else []
+
+    await sink.write([item(sink, {"deep": nested(31)}, page=1)])
+    with pytest.raises(RowsRefused, match=r"^deep: MariaDB's JSON nests 32 levels at most \(CONSTRAINT "):
+        await sink.write([item(sink, {"deep": nested(33)}, page=2)])
+    target.run(f"ALTER TABLE {target.quoted} ADD n int, ADD CONSTRAINT n CHECK (n > 0)")
+    with pytest.raises(RowsRefused, match=r"^CONSTRAINT "):
+        await sink.write([item(sink, {"n": -1}, page=3)])
+
+
 async def test_a_text_larger_than_a_statement_is_written(target: MysqlTarget, sink: KeyedSink) -> None:
     await sink.write([item(sink, {"text": 3_000_000 * "x"}, page=1)])
     assert [len(row["text"]) for row in target.rows()] == [3_000_000]

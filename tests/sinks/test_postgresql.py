@@ -260,6 +260,29 @@ async def test_a_server_without_tls_that_has_to_have_it_is_not_waited_for() -> N
             await sink.close()
 
 
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("", "it does not speak PostgreSQL's protocol: check the port"),
+        ("sslmode=require", "sslmode asks for"),
+    ],
+)
+async def test_a_port_of_another_protocol_is_told(option: str, advice: str) -> None:
+    sink = PostgresqlSink(f"postgresql://root@127.0.0.1:3306/test?{option}")
+    with pytest.raises(ConfigError, match=advice):
+        await sink.open()
+    await sink.close()
+
+
+@pytest.mark.parametrize("url", ["postgresql://", "postgresql:///", "postgres://user:secret@host?table=a"])
+def test_a_url_without_a_database_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="names no database: write postgresql://user:password@") as caught:
+        PostgresqlSink(url)
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("PGDATABASE", "shop")
+    PostgresqlSink(url)
+
+
 def test_inner_states_of_the_driver_are_not_shown(target: PostgresqlTarget) -> None:
     sink = target.sink()
     assert isinstance(sink, PostgresqlSink)

@@ -146,6 +146,8 @@ async def test_pictures_are_read_in_another_process_and_its_death_costs_one_thum
         ("files/?thumbnails=big", "thumbnails='big' is no size in pixels, .*write thumbnails=256x256"),
         ("files/?thumbnails=64x64,99999x1", "up to 10000x10000"),
         ("files/?size=64x64", "there is no option 'size'; there are: thumbnails, types"),
+        ("pictures", "its ending names no format; .*; a folder ends with /"),
+        ("files/?types=image", r"types=image is no media type; write image/\* or image/png"),
         ("files/?types=", "write types= once"),
         ("files/?types=image/*&types=audio/*", "write types= once"),
     ],

@@ -99,7 +99,8 @@ def sink_for(path: str, format: Format = PLAIN) -> Sink:
         raise ConfigError(f"output {path!r}: only JSON lines can be compressed (.jsonl.gz, .jsonl.zst)")
     if make is None:
         raise ConfigError(
-            f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}"
+            f"output {path!r}: its ending names no format; known are {', '.join((*KINDS, *ARCHIVES))}; "
+            "a folder ends with /"
         )
     return make(path, format)
 

@@ -183,6 +183,9 @@ def folder_sink(output: str, manifest: str = MANIFEST) -> FilesSink:
         if name in options or not all(values):
             raise ConfigError(f"output {output!r}: write {name}= once, with values between commas")
         options[name] = values
+    for kind in options.get("types", ()):
+        if "/" not in kind and kind != "*":
+            raise ConfigError(f"output {output!r}: types={kind} is no media type; write image/* or image/png")
     return FilesSink(folder, options.get("types", ()), manifest, options.get("thumbnails", ()))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiomysql
 import pymysql
 
-from silkline.errors import SinkError
+from silkline.errors import RowsRefused, SinkError
 from silkline.outcome import MASK
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind
 from silkline.sinks.mysql_connection import Server, meaning_of
@@ -22,6 +23,7 @@ AT_MOST = 1024 * 1024
 TRIMMED_AT_ONCE = 200
 """Pages."""
 DUPLICATE_COLUMN = 1060
+JSON_CHECK = re.compile(r"CONSTRAINT `(?:[^`]+`?\.`?)?([^`.]+)` failed")
 
 COLUMNS = """
 SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, COLUMN_DEFAULT, EXTRA FROM information_schema.COLUMNS
@@ -209,7 +211,12 @@ class MysqlSink(SqlSink):
         return self._connection
 
     def _meaning(self, error: Exception) -> SinkError:
-        return meaning_of(self.name, error)
+        meaning = meaning_of(self.name, error)
+        check = JSON_CHECK.search(str(meaning)) if isinstance(meaning, RowsRefused) else None
+        column = self._known.columns.get(check[1]) if check and self._known else None
+        if column is not None and column.kind is Kind.JSON:  # what is written to it is JSON: it is too deep
+            return RowsRefused(f"{column.name}: MariaDB's JSON nests 32 levels at most ({meaning})")
+        return meaning
 
     async def _rolled_back(self) -> bool:
         """Whether the connection can be used again."""

@@ -93,11 +93,16 @@ class PostgresqlSink(SqlSink):
         super().__init__(address.shown, address.batch, seconds)
         options = dict(address.options)
         refuse_unknown(address, OPTIONS)
+        if not address.path and "service" not in options and not os.environ.get("PGDATABASE"):
+            raise ConfigError(
+                f"output {self.name!r} names no database: write postgresql://user:password@host:5432/database"
+            )
         for name in FILES & options.keys():
             if not os.path.isfile(options[name]):
                 raise ConfigError(f"output {self.name!r}: there is no file {options[name]!r} for {name}")
         for place in address.hosts.split(",") if address.hosts else ():
             place_in(self.name, place, 5432)
+        self._tls = options.get("sslmode", os.environ.get("PGSSLMODE", ""))
         options.setdefault("application_name", "silkline")
         self._dsn = f"postgresql://{address.hosts}/{quote(address.path, safe='')}?{urlencode(options)}"
         schema, dot, table = address.table.rpartition(".")
@@ -289,7 +294,11 @@ class PostgresqlSink(SqlSink):
         state = getattr(error, "sqlstate", None) or ""
         line = _line(error)
         if _is_setting(error):
-            advice = "; it does not speak TLS, which sslmode asks for" if isinstance(error, OSError) else ""
+            advice = ""
+            if isinstance(error, OSError):
+                advice = "; it does not speak TLS, which sslmode asks for"
+                if self._tls in ("", "prefer"):  # then a PostgreSQL without TLS is good enough
+                    advice = "; it does not speak PostgreSQL's protocol: check the port"
             return SinkError(f"{self.name}: {line}{advice}")
         if state.startswith(REFUSED):
             return RowsRefused(line)
