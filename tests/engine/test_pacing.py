@@ -3,6 +3,7 @@ processes."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests import servers
 from tests.site import Site
 
 from silkline import Crawler
+from silkline.config import FrontierOptions
+from silkline.frontier import SqliteFrontier
 
 
 class Limited:
@@ -98,3 +101,34 @@ def test_four_processes_find_the_capacity_together(frontier: tuple[str, str]) ->
     rate, refused = crawled(frontier, 40.0, 160, processes=4)
     assert 2.0 < rate < 50.0
     assert refused < 0.2
+
+
+def test_a_host_that_redirects_is_judged_by_its_redirects_too(tmp_path: Path) -> None:
+    """Not by its failures alone, which are one in eight."""
+    asked = count(1)
+
+    async def answer(request: web.Request) -> web.Response:
+        if next(asked) % 8 == 5:
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return web.Response(status=302, headers={"Location": f"{there.url}{request.path}"})
+
+    pages: dict[str, Any] = {f"/{n}": "<p>x" for n in range(40)}
+    with Site(pages) as there, Site(dict.fromkeys(pages, answer)) as here:
+        urls = [f"{here.url}{path}" for path in pages]
+        report = crawl((f"sqlite:///{tmp_path}/job.db", "moved"), urls, delay=0.05, per_host=3, max_pages=38)
+        paces = asyncio.run(paces_of(tmp_path / "job.db", [here.url, there.url]))
+    assert report.pages == 38
+    assert paces[0] is not None
+    assert paces[0][1] < 4.0  # seconds between two starts; 10 where failures alone count
+    assert paces[1] is None  # it has answered well
+
+
+async def paces_of(path: Path, urls: list[str]) -> list[tuple[int, float] | None]:
+    """(cap, delay) of their hosts, as their answers have led to."""
+    frontier = SqliteFrontier(path, FrontierOptions(job="moved"))
+    await frontier.open()
+    try:
+        hosts = [await frontier.host(key) for key in await frontier.politeness_keys(urls)]
+    finally:
+        await frontier.close()
+    return [None if host is None else host.pace for host in hosts]

@@ -15,7 +15,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.leases import Held
-from silkline.engine.turns import is_elsewhere, was_redirected
+from silkline.engine.turns import hops, is_elsewhere
 from silkline.events import Visited
 from silkline.outcome import Done, HostPace, Moved
 from silkline.politeness.limiter import ALARMS, advance
@@ -100,9 +100,9 @@ class Pacing:
         if watch.ignore and monotonic() - visited.seconds < watch.ignore:
             return
         sample = watch.sample
-        if isinstance(verdict, Moved):
-            return
-        if not isinstance(verdict, Done):
+        if isinstance(verdict, Moved) and (response is None or response.onward is None):
+            return  # it begins anew
+        if not isinstance(verdict, (Done, Moved)):
             cause = verdict.cause
             if cause in BUSY or cause in FAILED:
                 if response is not None and is_elsewhere(response, lease):
@@ -116,11 +116,15 @@ class Pacing:
                 if watch.in_a_row in ALARMS:
                     self._alarm.set()
                 return
-        if response is None or response.from_cache or was_redirected(response, lease):
+        if response is None or response.from_cache:
+            return
+        # What waits for its turn elsewhere was answered here; where it goes on, that host answers.
+        if isinstance(verdict, Done) and is_elsewhere(response, lease):
             return
         watch.in_a_row = 0
         sample.answered += 1
-        sample.log_latency += log_seconds(response.timings.first_byte or visited.seconds)
+        seconds = response.timings.first_byte or visited.seconds
+        sample.log_latency += log_seconds(seconds / hops(response, lease))
         self._heard.add(lease.host)
 
     async def run(self) -> None:

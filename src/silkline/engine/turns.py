@@ -92,10 +92,15 @@ def outside_visits(fetch: CallNext) -> CallNext:
     return fetch_at_once
 
 
+def hops(response: Response, lease: Lease) -> int:
+    """How many answers this visit has had, without those of the redirects that led it to where it began."""
+    onward = lease.request.onward
+    return 1 + len(response.history) - (0 if onward is None else len(onward.via))
+
+
 def was_redirected(response: Response, lease: Lease) -> bool:
     """Whether this visit has met redirects, beyond those that led it to where it began."""
-    onward = lease.request.onward
-    return len(response.history) > (0 if onward is None else len(onward.via))
+    return hops(response, lease) > 1
 
 
 def is_elsewhere(response: Response, lease: Lease) -> bool:
