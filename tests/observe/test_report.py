@@ -76,6 +76,16 @@ def test_items_that_are_dead_or_were_dropped_are_counted_by_what_they_are_for() 
     assert "  dead      1: dns 1\n            1 items: item 1" in with_letters
 
 
+def test_pages_refused_by_rules_that_are_not_shown_are_counted() -> None:
+    refusals = [Dead("robots", f"line {rule}") for rule in range(1, 6) for _ in range(6 - rule)]
+    report = report_after(*visits(*refusals), dead={"robots": 15})
+    assert (report.refused_by, report.refused_more) == ({"line 1": 5, "line 2": 4, "line 3": 3}, 3)
+    text = "            3 line 3\n            and 3 more, by other rules"
+    assert text in "\n".join(lines(report))
+    few = report_after(*visits(*refusals[:12]), dead={"robots": 12})
+    assert "more, by" not in "\n".join(lines(few))
+
+
 def test_a_run_that_fetched_nothing_has_no_rates() -> None:
     report = report_after(reason="already finished")
     assert report.success_rate is None

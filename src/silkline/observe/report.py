@@ -63,6 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
         no failures.
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
+    refused_more: pages of this run that other rules have refused.
     dead_items: items that could not be delivered, by cause, that the job has now.
     items_dropped: items that pipeline steps have dropped, by the reason, the most first.
     duplicates: of the pages, those that another request has, too; their items are dropped.
@@ -93,6 +94,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
     refused_by: dict[str, int] = {}
+    refused_more: int = 0
     dead_items: dict[str, int] = {}
     items_dropped: dict[str, int] = {}
     duplicates: int = 0
@@ -126,6 +128,7 @@ def report_of(
     failed = tally.failed
     quantiles = [tally.latency.quantile(q) for q in (0.5, 0.95, 0.99)]
     measured = [q for q in quantiles if q is not None]
+    refused_by = dict(Counter(tally.refused_by).most_common(RULES_SHOWN))
     return Report(
         job=snapshot.job,
         reason=reason,
@@ -143,7 +146,8 @@ def report_of(
         failed=failed,
         dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
         refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
-        refused_by=dict(Counter(tally.refused_by).most_common(RULES_SHOWN)),
+        refused_by=refused_by,
+        refused_more=sum(tally.refused.values()) - sum(refused_by.values()),
         dead_items=dict(dead_items or {}),
         items_dropped=dict(Counter(tally.items_dropped).most_common()),
         duplicates=tally.duplicates,
@@ -255,6 +259,8 @@ def _rows(report: Report) -> list[tuple[str, str]]:
             ("", f"{count(number)} {figures.one_line(rule, RULE_LENGTH)}")
             for rule, number in report.refused_by.items()
         ]
+        if report.refused_more:
+            rows.append(("", f"and {count(report.refused_more)} more, by other rules"))
     if report.duplicates:
         text = f"{count(report.duplicates)} pages are others' by redirect or rel=canonical, and without items"
         rows.append(("duplicate", text))
