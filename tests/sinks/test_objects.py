@@ -130,6 +130,18 @@ def test_what_cannot_be_used_is_one_clear_line(bucket: S3Server, url: dict[str, 
     assert "s3cret" not in str(caught.value)
 
 
+def test_a_bucket_without_keys_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import timedelta
+
+    from silkline.sinks import bucket as module
+
+    monkeypatch.setattr(module, "PATIENCE", timedelta(seconds=0.2))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match="no keys given: set AWS_ACCESS_KEY_ID"):
+        objects_sink("s3://bucket/items.jsonl").open(None)
+
+
 def test_objects_that_are_there_are_not_overwritten_and_fresh_removes_a_jobs_own(bucket: S3Server) -> None:
     url = bucket.url("items.jsonl")
     first = objects_sink(url)

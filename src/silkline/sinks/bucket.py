@@ -17,6 +17,7 @@ from silkline.errors import ConfigError, SinkAwayError, SinkError
 
 DENIED = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 STATUS = re.compile(r"status code: (\d{3})")
+METADATA = "169.254."
 PIECE = 4 * 1024 * 1024
 PATIENCE = timedelta(seconds=20)
 """For how long a request is tried again."""
@@ -83,6 +84,11 @@ class Bucket:
         except (exceptions.BaseError, OSError) as error:
             status = STATUS.search(str(error))  # a listing has no classes for these
             code = status[1] if status else ""
+            if METADATA in str(error):  # where a store looks for keys when it has none
+                raise SinkError(
+                    f"{self._shown}: no keys given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what "
+                    "the store has in their place"
+                ) from error
             if code in ("401", "403") or isinstance(error, DENIED):
                 raise SinkError(
                     f"{self._shown} refuses access: {_line(error)}; check the keys and what they allow"
