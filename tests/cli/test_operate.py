@@ -193,6 +193,14 @@ class TestExplain:
         found = json.loads(on("explain", f"{begun.url}/gone", "--json").stdout)
         assert (found["url"], found["place"]) == (f"{begun.url}/gone", "dead")
 
+    def test_what_waits_in_a_paused_job_says_so(self, on: On, begun: Site) -> None:
+        url, told = f"{begun.url}/thing/3b", " (the job is paused)"
+        assert told not in on("explain", url).stdout
+        on("config", "set", "paused=true")
+        assert on("explain", url).stdout.splitlines()[0].endswith(told)
+        assert json.loads(on("explain", url, "--json").stdout)["paused"] is True
+        assert on("explain", f"{begun.url}/thing/1a").stdout == "done\n"
+
     def test_the_pace_of_a_host_is_shown_with_its_reason(self, on: On, place: Place) -> None:
         """Of a host that says 503 to every second request."""
         number = itertools.count()

@@ -86,7 +86,7 @@ def _delay_of(host: HostState, usual: float) -> float:
 def lines(standing: Standing) -> Iterator[str]:
     """As plain text."""
     overview = standing.overview
-    yield figures.one_line(standing.job) + (" (paused)" if _is_paused(overview) else "")
+    yield figures.one_line(standing.job) + (" (paused)" if is_paused(overview.live) else "")
     for place, number in msgspec.structs.asdict(overview.stats).items():
         note = ""
         if place == "leased" and overview.oldest_lease is not None:
@@ -118,7 +118,7 @@ def line(standing: Standing) -> str:
         parts.append(figures.rate(standing.rate))
     if standing.eta is not None:
         parts.append(f"ETA {figures.elapsed(standing.eta)}")
-    paused = " (paused)" if _is_paused(overview) else ""
+    paused = " (paused)" if is_paused(overview.live) else ""
     return f"{figures.one_line(standing.job)}{paused}: {', '.join(parts)}"
 
 
@@ -190,5 +190,6 @@ def _short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else figures.elapsed(seconds)
 
 
-def _is_paused(overview: Overview) -> bool:
-    return overview.live.get("paused", "").strip().lower() in ("true", "yes", "on", "1")
+def is_paused(live: Mapping[str, str]) -> bool:
+    """Whether these live settings, raw, pause the job."""
+    return live.get("paused", "").strip().lower() in ("true", "yes", "on", "1")
