@@ -159,6 +159,7 @@ def test_a_redirect_out_of_the_scope_and_what_the_command_says(tmp_path: Path) -
         "place": "never seen",
         "detail": "links to it are refused: on another host",
         "host": None,
+        "paused": False,
     }
 
 
