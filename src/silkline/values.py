@@ -79,17 +79,18 @@ IdentityMode = Annotated[
 RobotsMetaMode = Annotated[
     Literal["links", "all", "off"], Meta(description="links, all or off", extra={"form": "literal"})
 ]
+RefererRule = Literal[
+    "off",
+    "origin",
+    "same-origin",
+    "strict-origin",
+    "origin-when-cross-origin",
+    "strict-origin-when-cross-origin",
+    "no-referrer-when-downgrade",
+    "unsafe-url",
+]
 RefererPolicy = Annotated[
-    Literal[
-        "off",
-        "origin",
-        "same-origin",
-        "strict-origin",
-        "origin-when-cross-origin",
-        "strict-origin-when-cross-origin",
-        "no-referrer-when-downgrade",
-        "unsafe-url",
-    ],
+    RefererRule,
     Meta(
         description="off, or a policy of W3C Referrer Policy such as strict-origin-when-cross-origin",
         extra={"form": "literal"},

@@ -116,12 +116,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         failed: Verdict = tools.retry.verdict(error, lease.request)
         if tools.turns is not None:
             failed = await tools.turns.anew(lease, error) or failed
-        block = host_block(error)
-        # It may be another host that is busy; that one's requests will find out themselves.
-        if block != 0.0 and response is not None and is_elsewhere(response, lease):
-            block = 0.0
-        elif block is None:
-            block = tools.busy.busy(lease.host, started, perf_counter())
+        block = blocked_for(error, response, lease, tools.busy, started)
         archived = await tools.items.archived(response, lease)
         outcome = Outcome(lease, failed, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
@@ -130,6 +125,17 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
     return Visited(outcome, response, perf_counter() - started, dropped, refused, items_dropped)
+
+
+def blocked_for(
+    error: SilklineError, response: Response | None, lease: Lease, busy: BusyHosts, started: float
+) -> float:
+    """Seconds for which the lease's host is to be left alone after this error; 0 for not at all."""
+    block = host_block(error)
+    # It may be another host that is busy; that one's requests will find out themselves.
+    if block != 0.0 and response is not None and is_elsewhere(response, lease):
+        return 0.0
+    return busy.busy(lease.host, started, perf_counter()) if block is None else block
 
 
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:

@@ -12,6 +12,7 @@ import os
 import sqlite3
 import urllib.parse
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, BinaryIO, Protocol
@@ -88,7 +89,7 @@ def committed(path: str, position: str, items: int | None = None) -> Committed:
     return CommittedTable(path, position)
 
 
-class JsonLines:
+class JsonLines(ABC):
     """Of any file of JSON lines."""
 
     columns = None
@@ -96,9 +97,9 @@ class JsonLines:
     def __init__(self, path: str) -> None:
         self.path = path
 
+    @abstractmethod
     def lines(self) -> Iterator[bytes]:
         """As they stand in the file."""
-        raise NotImplementedError
 
     def rows(self) -> Iterator[Row]:
         for line in self.lines():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ ATTEMPTS = 20
 """To write a batch while other workers change the table."""
 
 
-class SqlSink(OwnSink):
+class SqlSink(OwnSink, ABC):
     """Items as rows of a table, made and widened as they need it; see OwnSink and `protocols.KeyedSink`.
 
     A database says how it is connected, looked at, changed and written to. seconds: that a batch may take.
@@ -55,36 +56,36 @@ class SqlSink(OwnSink):
                     return
         raise SinkAwayError(f"{self.name}: its columns keep changing")
 
+    @abstractmethod
     async def _connected(self) -> Any:
         """The connection, made if there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _find(self, connection: Any) -> Table:
         """The table, made if there is none and that is allowed. Raises SinkError where it is not usable."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _alter(self, connection: Any, table: Table, places: Places) -> None:
         """Add the columns that are missing, and widen those that are too narrow."""
-        raise NotImplementedError
 
-    def _may_widen(self, column: Column, kinds: set[Kind]) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _may_widen(self, column: Column, kinds: set[Kind]) -> bool: ...
 
+    @abstractmethod
     async def _insert(
         self, connection: Any, table: Table, places: Places, slices: Sequence[Sequence[tuple[Any, ...]]]
     ) -> bool:
         """In one transaction. Returns False where the table has changed meanwhile: nothing was written."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _rolled_back(self) -> bool:
         """Whether the connection can be used again."""
-        raise NotImplementedError
 
-    async def _hang_up(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _hang_up(self) -> None: ...
 
-    def _meaning(self, error: Exception) -> SinkError:
-        raise NotImplementedError
+    @abstractmethod
+    def _meaning(self, error: Exception) -> SinkError: ...
 
     @asynccontextmanager
     async def _asked(self) -> AsyncIterator[Any]:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 from silkline.fetch.target import origin, split_credentials
+from silkline.values import RefererRule
 
-Policy = Literal[
-    "off",
-    "origin",
-    "same-origin",
-    "strict-origin",
-    "origin-when-cross-origin",
-    "strict-origin-when-cross-origin",
-    "no-referrer-when-downgrade",
-    "unsafe-url",
-]
-POLICIES: tuple[str, ...] = get_args(Policy)
+POLICIES: tuple[str, ...] = get_args(RefererRule)
 
 MAX_LENGTH = 4_096
 """Of a page a URL longer than that tells only its origin, as in browsers."""
