@@ -2,6 +2,7 @@
 
     SilklineError
     ├── ConfigError             stop, exit 2   a setting, option or file of the user's is wrong
+    │   ├── SettingError        stop, exit 2   a setting whose value cannot be
     │   ├── UnknownLabelError   stop, exit 2   a request names a label that no handler has
     │   └── JobError            stop, exit 2   the frontier file is foreign, newer, or another job's
     ├── FatalError              stop, exit 3   the crawl cannot go on; everything committed is kept
@@ -58,6 +59,15 @@ class ConfigError(SilklineError):
     """Something the user wrote is wrong: says what, where and how to mend it."""
 
     cause = "config"
+
+
+class SettingError(ConfigError):
+    """The value of `setting` cannot be. The line begins with its name; where the value comes from is put in
+    front by `Resolved.naming_origins`."""
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(f"{setting} {problem}")
+        self.setting = setting
 
 
 class UnknownLabelError(ConfigError):

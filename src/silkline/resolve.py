@@ -19,13 +19,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Set
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from silkline.config import Settings
-from silkline.errors import ConfigError
+from silkline.errors import ConfigError, SettingError
 from silkline.files import shown_output
 
 TOML_NAME = "silkline.toml"
@@ -90,6 +91,14 @@ class Resolved(msgspec.Struct, frozen=True):
         """The same with another value for one setting."""
         settings = msgspec.structs.replace(self.settings, **{name: value})
         return Resolved(settings, {**self.origins, name: origin}, self.warnings)
+
+    @contextmanager
+    def naming_origins(self) -> Iterator[None]:
+        """Say in front of a SettingError where the setting's value comes from."""
+        try:
+            yield
+        except SettingError as error:
+            raise ConfigError(f"{self.origins[error.setting]}: {error}") from error
 
 
 Found = dict[str, tuple[Any, str]]

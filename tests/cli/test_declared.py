@@ -183,7 +183,7 @@ def test_a_definition_reads_like_the_command_and_stays_short() -> None:
 def test_a_key_that_no_item_has_is_refused() -> None:
     refuse_unknown_key(BASE, ("url", "a"))
     refuse_unknown_key(Declaration(), ("title",))
-    with pytest.raises(ConfigError, match="--item-key: no item has a field 'b'; there are url, a"):
+    with pytest.raises(ConfigError, match="item_key 'b' is a field of no item; there are url, a"):
         refuse_unknown_key(BASE, ("a", "b"))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from silkline.cli.options import SETTINGS
 from silkline.config import Settings
-from silkline.resolve import FIELDS, convert
+from silkline.resolve import FIELDS, convert, option_of
 from silkline.version import __version__
 from tests.cli.conftest import Call, Run
 from tests.site import Site
@@ -205,3 +205,30 @@ def test_what_a_job_counts_as_one_host_is_kept_shown_and_not_changed(inside: Cal
         assert code == 2
         assert f"the job 'one' was created with politeness_by = domain, not {words[1]}" in told
     assert in_force("--politeness-by", "host", "--fresh") == ["host", "--politeness-by"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("allow", "(", "allow '(' is no regular expression: missing )"),
+        ("deny", "(", "deny '(' is no regular expression: missing )"),
+        ("paths", "x", "paths 'x' is no beginning of a path; write /products/"),
+        ("allow_hosts", "a b", "allow_hosts 'a b' is no host; write cdn.example.com"),
+        ("priority", "a=2000", "priority 'a=2000' is outside -1000..1000"),
+        ("item_key", "sku", "item_key 'sku' is a field of no item; there are url, status, title"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_the_place_it_comes_from(
+    name: str, value: str, line: str, inside: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*words: str) -> str:
+        done = inside("crawl", URL, *words)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        return done.stderr
+
+    assert told(option_of(name), value).startswith(f"silkline: {option_of(name)}: {line}")
+    (tmp_path / "silkline.toml").write_text(f"{name} = [{value!r}]\n")
+    assert told().startswith(f"silkline: silkline.toml: {line}")
+    monkeypatch.setenv(f"SILKLINE_{name.upper()}", value)
+    assert told().startswith(f"silkline: environment variable SILKLINE_{name.upper()}: {line}")
+    assert [path.name for path in tmp_path.iterdir()] == ["silkline.toml"]

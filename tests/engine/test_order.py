@@ -85,7 +85,7 @@ def test_priorities_stay_in_their_range_however_deep() -> None:
     ("rule", "complaint"),
     [
         ("product/*", "priority must be a pattern of paths and its priority"),
-        ("a=2000", "--priority: 'a=2000' is outside -1000..1000"),
+        ("a=2000", "priority 'a=2000' is outside -1000..1000"),
     ],
 )
 def test_a_rule_that_is_none_is_refused(rule: str, complaint: str) -> None:

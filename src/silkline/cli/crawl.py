@@ -180,6 +180,7 @@ def crawl_declared(
             raise ConfigError(
                 "nothing to crawl: give a URL, such as https://example.com/, or --urls FILE or --sitemap URL"
             )
-        refuse_unknown_key(declaration, resolved.settings.item_key)
+        with resolved.naming_origins():
+            refuse_unknown_key(declaration, resolved.settings.item_key)
         crawler = declared_crawler(declaration)
-        return conduct(crawler, seeds, resolved.settings, preview=preview, kept=thrown_away is None)
+        return conduct(crawler, seeds, resolved, preview=preview, kept=thrown_away is None)

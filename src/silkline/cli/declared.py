@@ -12,7 +12,7 @@ import msgspec
 
 from silkline.crawler import Crawler
 from silkline.engine.sitemaps import Sitemaps
-from silkline.errors import BadUrlError, ConfigError, SelectorError
+from silkline.errors import BadUrlError, ConfigError, SelectorError, SettingError
 from silkline.files import is_folder, shown_output
 from silkline.parse.fields import Field, extract, parse_fields
 from silkline.parse.page import Page
@@ -63,11 +63,13 @@ def declared_crawler(declaration: Declaration, *, defines_job: bool = True) -> C
 
 
 def refuse_unknown_key(declaration: Declaration, key: Sequence[str]) -> None:
-    """Raise ConfigError for a key of items that none of them has: every one would be dead."""
+    """Raise SettingError for a key of items that none of them has: every one would be dead."""
     fields = [field.name for field in parse_fields(declaration.fields)] or ["status", "title"]
     for name in key:
         if name not in ("url", *fields):
-            raise ConfigError(f"--item-key: no item has a field {name!r}; there are url, {', '.join(fields)}")
+            raise SettingError(
+                "item_key", f"{name!r} is a field of no item; there are url, {', '.join(fields)}"
+            )
 
 
 def following_all(resolved: Resolved) -> Resolved:

@@ -116,7 +116,7 @@ def run(
         raise ConfigError(
             f"job {resolved.settings.job!r} has nothing to crawl yet: silkline run {spider} https://..."
         )
-    return conduct(crawler, seeds, resolved.settings, preview=preview)
+    return conduct(crawler, seeds, resolved, preview=preview)
 
 
 def offline(resolved: Resolved) -> Resolved:

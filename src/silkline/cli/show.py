@@ -44,7 +44,7 @@ def settings_table(resolved: Resolved) -> str:
 def conduct(
     crawler: Crawler,
     seeds: Sequence[Seed],
-    settings: Settings,
+    resolved: Resolved,
     *,
     preview: Path | None = None,
     kept: bool = True,
@@ -56,13 +56,15 @@ def conduct(
 
     Returns the exit code.
     """
+    settings = resolved.settings
     # A wrong name is refused before there is a store or anything is removed.
     sinks_for(settings.outputs)
     keyed_sinks_for(settings.outputs)
     crawler.configure(settings)
     console = StderrConsole()
     budget, quiet = settings.max_pages, settings.quiet
-    with Progress(console, settings.job, max_pages=budget, delay=settings.delay, quiet=quiet) as progress:
+    progress = Progress(console, settings.job, max_pages=budget, delay=settings.delay, quiet=quiet)
+    with progress, resolved.naming_origins():
         report = crawler.run(*seeds, watch=progress.update)
     if not settings.quiet:
         if preview is not None:

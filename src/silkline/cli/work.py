@@ -83,7 +83,7 @@ def work(
         echo(settings_table(in_force(resolved)))
         return 0
     _refuse_without_work(resolved.settings)
-    return conduct(crawler, (), resolved.settings, preview=preview)
+    return conduct(crawler, (), resolved, preview=preview)
 
 
 def _declared(declaration: Declaration) -> Crawler:

@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from silkline.errors import ConfigError
+from silkline.errors import SettingError
 from silkline.request import PRIORITY_LIMIT, Request
 
 P = TypeVar("P")
@@ -27,7 +27,7 @@ class LinkOrder(Generic[P]):
 
     rules: "PATTERN=NUMBER", where * stands for anything and ? for a character, such as "product/*=10".
 
-    Raises ConfigError for a rule that is none.
+    Raises SettingError for a rule that is none.
     """
 
     def __init__(
@@ -59,5 +59,5 @@ def _rule(text: str) -> tuple[Callable[[str], object], int]:
     pattern, _, number = text.rpartition("=")
     priority = int(number)
     if abs(priority) > PRIORITY_LIMIT:
-        raise ConfigError(f"--priority: {text!r} is outside -{PRIORITY_LIMIT}..{PRIORITY_LIMIT}")
+        raise SettingError("priority", f"{text!r} is outside -{PRIORITY_LIMIT}..{PRIORITY_LIMIT}")
     return re.compile(translate(pattern.strip().removeprefix("/"))).match, priority

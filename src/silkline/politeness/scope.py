@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from silkline.errors import BadUrlError, ConfigError
+from silkline.errors import BadUrlError, SettingError
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.site import registrable_domain
 from silkline.url import check, host_of
@@ -77,7 +77,7 @@ class Scope:
     and needs no memory. What a start redirects to counts as its host, too; what another page redirects to
     does not.
 
-    Raises ConfigError for rules that cannot be.
+    Raises SettingError for rules that cannot be.
     """
 
     def __init__(self, rules: ScopeRules) -> None:
@@ -95,7 +95,7 @@ class Scope:
         self._units: dict[str, str] = {}
         for path in rules.paths:
             if not path.startswith("/"):
-                raise ConfigError(f"--path: {path!r} is no beginning of a path; write /products/")
+                raise SettingError("paths", f"{path!r} is no beginning of a path; write /products/")
 
     def admitted(
         self, urls: Sequence[str], requested: str, reached: str, depth: int, refused: dict[str, Refused]
@@ -199,7 +199,7 @@ def sites_of(urls: Iterable[str], most: int = 1_000) -> tuple[str, ...]:
 
 
 def check_rules(rules: ScopeRules) -> None:
-    """Raises ConfigError."""
+    """Raises SettingError."""
     Scope(rules)
 
 
@@ -231,23 +231,24 @@ def _allowed_host(name: str, written: str) -> str:
             raise BadUrlError(f"{name} is no host name")
         return re.sub(r":(80|443)$", "", site_of(check(f"http://{name}/")))
     except BadUrlError as error:
-        raise ConfigError(
-            f"--allow-host: {written!r} is no host; write cdn.example.com, *.example.com or host:8080, "
-            "or --scope anywhere for all hosts"
+        raise SettingError(
+            "allow_hosts",
+            f"{written!r} is no host; write cdn.example.com, *.example.com or host:8080, "
+            "or --scope anywhere for all hosts",
         ) from error
 
 
-def _pattern(option: str, text: str) -> regex.Pattern[str]:
+def _pattern(setting: str, text: str) -> regex.Pattern[str]:
     import regex  # here: most crawls have no patterns
 
     if not text.strip():
-        raise ConfigError(
-            f"--{option}: an empty pattern matches every URL; leave it out, or write '/product/'"
+        raise SettingError(
+            setting, "has an empty pattern, which matches every URL; leave it out, or write '/product/'"
         )
     try:
         return regex.compile(text)
     except regex.error as error:
-        raise ConfigError(f"--{option}: {text!r} is no regular expression: {error}") from error
+        raise SettingError(setting, f"{text!r} is no regular expression: {error}") from error
 
 
 def _found(pattern: regex.Pattern[str], url: str) -> bool | None:
