@@ -29,6 +29,7 @@ from silkline.values import (
     Line,
     Lines,
     LogLevel,
+    MemorySize,
     MiB,
     Name,
     Names,
@@ -231,7 +232,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     proxy_region: Line = ""
     ban_statuses: Statuses = (403, 429)
     ban_markers: Lines = ()
-    max_memory: Size | None = None
+    max_memory: MemorySize | None = None
     processes: Processes = 1
     keep_alive: Flag = False
     fresh: Flag = False

@@ -17,6 +17,7 @@ from silkline.engine.crew import Crew, Ending, Seat
 from silkline.engine.discovery import check_scope
 from silkline.engine.earlier import handed_down
 from silkline.engine.fetching import check_settings, engine_of
+from silkline.engine.limits import check_limits
 from silkline.engine.named import hosts_of
 from silkline.engine.session import Plan, Session, keyed_outputs_of, outputs_of
 from silkline.engine.sitemaps import Sitemaps
@@ -240,6 +241,7 @@ class Crawler:
         # Refused before --fresh removes anything.
         outputs_of(plan)
         keyed_outputs_of(plan)
+        check_limits(settings)
         check_settings(settings)
         check_scope(settings)
         check_options(settings.frontier_url, settings.frontier_options)

@@ -189,6 +189,18 @@ Size = Annotated[
         extra={"form": "bytes"},
     ),
 ]
+MEMORY_OF_ONE = 50_000_000
+"""Bytes: less than a worker process takes before it visits a page."""
+
+MemorySize = Annotated[
+    int,
+    Meta(
+        ge=MEMORY_OF_ONE,
+        le=2**53,
+        description="a number of bytes, or a size such as 500MB or 2GiB, 50MB at least",
+        extra={"form": "bytes"},
+    ),
+]
 CacheSize = Annotated[
     int,
     Meta(

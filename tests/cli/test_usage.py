@@ -33,6 +33,18 @@ URL = "http://127.0.0.1:9/"
             f"crawl {URL} --cache on --cache-size 1",
             "--cache-size: cache_size must be a number of bytes",
         ),
+        (
+            f"crawl {URL} --max-memory 5",
+            "--max-memory: max_memory must be a number of bytes, or a size such as 500MB or 2GiB, 50MB at",
+        ),
+        (
+            f"crawl {URL} --max-memory 120MB --processes 3",
+            "--max-memory: max_memory is 120 MB for 3 processes together, of which each takes 50 MB",
+        ),
+        (
+            f"crawl {URL} --adaptive-ceiling 4",
+            "--adaptive-ceiling: adaptive_ceiling is 4, but per_host lets 8 requests at once through",
+        ),
         (f"crawl {URL} --header X:\x01", "--header: headers must be headers, each as 'Name: value' without"),
         (f"crawl {URL} --user-agent a\x1bb", "--user-agent: user_agent must be one line of text without"),
         (f"crawl {URL} --header X:1 --header x:2", "headers: x is there twice; write its values into one"),
@@ -232,3 +244,8 @@ def test_a_value_that_cannot_be_is_told_with_the_place_it_comes_from(
     monkeypatch.setenv(f"SILKLINE_{name.upper()}", value)
     assert told().startswith(f"silkline: environment variable SILKLINE_{name.upper()}: {line}")
     assert [path.name for path in tmp_path.iterdir()] == ["silkline.toml"]
+
+
+def test_a_ceiling_below_the_cap_is_of_no_matter_where_no_pace_counts(inside: Call, shop: Site) -> None:
+    done = inside("crawl", f"{shop.url}/gone", "--adaptive", "off", "--adaptive-ceiling", "4", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -14,6 +14,7 @@ from silkline import Crawler
 from silkline.engine.leases import Held
 from silkline.engine.machine import Container, Gauge, Load, Machine, memory_of_process, open_files
 from silkline.events import Event, Trouble
+from silkline.values import MEMORY_OF_ONE
 
 FULL = Load(memory=95, limit=100)
 
@@ -120,7 +121,7 @@ def crawl(site: Site, count: int, handler: Any, **settings: Any) -> list[str]:
 
 def test_a_crawl_with_too_little_memory_goes_on_with_fewer_pages_at_once() -> None:
     with Site({f"/{n}": "x" for n in range(40)}, delay=0.2) as site:
-        troubles = crawl(site, 40, lambda page: None, max_memory=1 << 20, per_host=4)
+        troubles = crawl(site, 40, lambda page: None, max_memory=MEMORY_OF_ONE, per_host=4)
     assert [line for line in troubles if "memory is short" in line] == troubles
     assert len(troubles) == 1
 
