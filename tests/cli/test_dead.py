@@ -46,13 +46,23 @@ def test_dead_letters_are_listed_counted_and_resent(inside: Call, broken_shop: S
 
     broken_shop.pages |= {f"/thing/{n}{x}": "<title>back</title>" for n in (1, 2, 3) for x in "ab"}
     assert "5 put back" in inside("dead", "resend", "--limit", "5", "--cause", "http_404").stdout
-    assert "no such dead letters" in inside("dead", "resend", "--cause", "dns").stdout
     found = json.loads(inside("status", "--json").stdout)
     assert (found["waiting"], found["done"], found["dead"]) == (5, 3, 2)
     hits = broken_shop.hits.total()
     again = inside("crawl", f"{broken_shop.url}/", "--follow-all", "--job", "shop", "-o", "items.jsonl")
     assert again.returncode == 0, again.stderr
     assert broken_shop.hits.total() == hits + 5
+
+
+def test_a_cause_that_none_has_is_told_with_those_that_there_are(inside: Call, broken_shop: Site) -> None:
+    line = "no dead letters with cause 'http404'; their causes are: http_404\n"
+    assert inside("dead", "list", "--cause", "http404") == (0, "", line)
+    assert inside("dead", "export", "--cause", "http404") == (0, "", line)
+    assert inside("dead", "resend", "--cause", "http404") == (0, line, "")
+    assert inside("dead", "drop", "--yes", "--cause", "http404") == (0, line, "")
+    assert inside("dead", "items", "list", "--cause", "http404").stderr == "no dead items\n"
+    some = inside("dead", "list", "--cause", "http_404", "--limit", "3")
+    assert (len(some.stdout.splitlines()), some.stderr) == (3, "3 of 7 dead letters\n")
 
 
 def test_a_password_in_a_url_gets_into_no_list(inside: Call, shop: Site, tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ def test_they_are_listed_counted_exported_and_go_in_when_mended(
     assert "item  http://127.0.0.1:" in listed.stdout
     assert "[0]  Thing: field 'number' is 'many': expected `int`, got `str`  {\"title\":" in listed.stdout
     assert listed.stderr == f"2 of {bad} dead items\n"
+    line = "no dead items with cause 'items'; their causes are: item\n"
+    assert inside("dead", "items", "list", "--cause", "items") == (0, "", line)
+    assert inside("dead", "items", "resend", "--cause", "items") == (0, line, "")
     (line,) = inside("dead", "items", "list", "--limit", "1", "--json").stdout.splitlines()
     told = json.loads(line)
     assert (told["index"], told["cause"], told["output"], told["item"]["number"]) == (0, "item", "", "many")
@@ -79,7 +82,7 @@ def test_dropping_asks_first(inside: Call, bad: int) -> None:
     assert inside("dead", "items", "drop", "--yes").stdout == f"{bad - 1} dropped\n"
     gone = inside("dead", "items", "list")
     assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "no dead items\n")
-    assert inside("dead", "items", "drop", "--yes").stdout == "no such dead items\n"
+    assert inside("dead", "items", "drop", "--yes").stdout == "no dead items\n"
 
 
 def test_they_make_a_strict_run_fail(inside: Call, bad: int) -> None:

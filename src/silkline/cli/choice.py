@@ -48,6 +48,18 @@ class Chosen(msgspec.Struct, frozen=True):
     host: str | None
     limit: int | None
 
+    def none(self, what: str, causes: Mapping[str, int]) -> str:
+        """What is said where none was found: a cause that none has may be a slip, so those that there are.
+
+        what: dead letters or dead items. causes: of all of them.
+        """
+        if self.cause is None or self.cause in causes:
+            return f"no such {what}" if self.cause or self.host else f"no {what}"
+        if not causes:
+            return f"no {what}"
+        there = figures.listed([cause for cause, _ in figures.causes(causes)])
+        return f"no {what} with cause {self.cause!r}; their causes are: {there}"
+
     def apply(self, verb: Verb) -> int:
         """The verb for the host under each of its keys; returns the sum of what it returns."""
 

@@ -62,11 +62,12 @@ def list_letters(chosen: Chosen, as_json: AsJson = False) -> int:
         echo(msgspec.json.encode(_shown(letter)) if as_json else _line(_shown(letter)))
     if not as_json and any("\n" in letter.error.strip() for letter in letters):
         echo("with --json the errors have their tracebacks", err=True)
-    total = sum(number for name, number in causes.items() if chosen.cause or name not in REFUSALS)
-    if total > len(letters):
+    listed = {chosen.cause} if chosen.cause else causes.keys() - REFUSALS
+    total = sum(causes.get(cause, 0) for cause in listed)
+    if not letters:
+        echo(chosen.none("dead letters", causes), err=True)
+    elif total > len(letters):
         echo(f"{len(letters)} of {total} dead letters", err=True)
-    elif not letters:
-        echo("no dead letters", err=True)
     refused = sum(number for name, number in causes.items() if name in REFUSALS)
     if refused and not chosen.cause:
         echo(f"{refused} refused by robots.txt are not listed: --cause robots lists them", err=True)
@@ -89,7 +90,7 @@ def resend(chosen: Chosen) -> int:
     number = chosen.apply(
         lambda opened, key, left: opened.resend(cause=chosen.cause, host=key, limit=left),
     )
-    echo(f"{number:,} put back; run the job again to visit them" if number else "no such dead letters")
+    echo(f"{number:,} put back; run the job again to visit them" if number else _none(chosen))
     return 0
 
 
@@ -99,7 +100,7 @@ def drop(chosen: Chosen, yes: Yes = False) -> int:
     if not (yes or agreed(f"Forget these dead letters of {chosen.store.job} for good?")):
         return 0
     number = chosen.apply(lambda opened, key, left: opened.drop(cause=chosen.cause, host=key, limit=left))
-    echo(f"{number:,} dropped" if number else "no such dead letters")
+    echo(f"{number:,} dropped" if number else _none(chosen))
     return 0
 
 
@@ -115,8 +116,14 @@ def export(chosen: Chosen, output: Output = None) -> int:
 
     letters = with_frontier(chosen.store, read)
     lines = b"".join(msgspec.json.encode(_task(letter)) + b"\n" for letter in letters)
+    if not letters:
+        echo(_none(chosen), err=True)
     written(lines, len(letters), output)
     return 0
+
+
+def _none(chosen: Chosen) -> str:
+    return chosen.none("dead letters", with_frontier(chosen.store, lambda opened: opened.dead_causes()))
 
 
 async def _found(

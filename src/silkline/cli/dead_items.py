@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -47,15 +48,16 @@ def application() -> typer.Typer:
 def list_items(chosen: Chosen, as_json: AsJson = False) -> int:
     """List dead items, the newest first."""
 
-    async def read(opened: protocols.Frontier) -> tuple[list[DeadItem], int]:
+    async def read(opened: protocols.Frontier) -> tuple[list[DeadItem], Mapping[str, int]]:
         causes = await opened.dead_item_causes()
-        return await _found(opened, chosen, chosen.limit or 0), sum(causes.values())
+        return await _found(opened, chosen, chosen.limit or 0), causes
 
-    items, total = with_frontier(chosen.store, read)
+    items, causes = with_frontier(chosen.store, read)
+    total = causes.get(chosen.cause, 0) if chosen.cause else sum(causes.values())
     for item in items:
         echo(msgspec.json.encode(_told(_shown(item))) if as_json else _line(_shown(item)))
     if not items:
-        echo("no dead items", err=True)
+        echo(chosen.none("dead items", causes), err=True)
     elif total > len(items) and not as_json:
         echo(f"{len(items)} of {total} dead items", err=True)
     return 0
@@ -80,7 +82,7 @@ def resend(chosen: Chosen) -> int:
         lambda opened, key, left: opened.resend_items(cause=chosen.cause, host=key, limit=left),
     )
     pages = "page" if number == 1 else "pages"
-    echo(f"{number:,} {pages} put back; run the job again to visit them" if number else "no such dead items")
+    echo(f"{number:,} {pages} put back; run the job again to visit them" if number else _none(chosen))
     return 0
 
 
@@ -92,7 +94,7 @@ def drop(chosen: Chosen, yes: Yes = False) -> int:
     number = chosen.apply(
         lambda opened, key, left: opened.drop_items(cause=chosen.cause, host=key, limit=left),
     )
-    echo(f"{number:,} dropped" if number else "no such dead items")
+    echo(f"{number:,} dropped" if number else _none(chosen))
     return 0
 
 
@@ -106,8 +108,14 @@ def export(chosen: Chosen, output: Output = None) -> int:
         return await _found(opened, chosen, most)
 
     items = with_frontier(chosen.store, read)
+    if not items:
+        echo(_none(chosen), err=True)
     written(b"".join(msgspec.json.encode(_told(item)) + b"\n" for item in items), len(items), output)
     return 0
+
+
+def _none(chosen: Chosen) -> str:
+    return chosen.none("dead items", with_frontier(chosen.store, lambda opened: opened.dead_item_causes()))
 
 
 async def _found(opened: protocols.Frontier, chosen: Chosen, limit: int) -> list[DeadItem]:
