@@ -73,6 +73,8 @@ LONG_DELAY = 3_600.0
 _BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _USER_PASSWORD = re.compile(r"(://[^:@]*):.*@", re.S)
 _OF_AUTHORITY = re.compile(r"(://[^/?#:@\s]*):[^/?#\s]*@")
+_OF_AUTHORITY_IN_JSON = re.compile(r'(://[^/?#:@\s"\\]*):(?:\\.|[^/?#\s"\\])*@')
+"""The same up to the end of a text in JSON, as the next one may have an @."""
 _SECRET_NAME = r"[^=&;#]*(?:password|passwd|pwd|token|secret|credential|signature|key)|auth|sig|sid"
 _SECRET_PARAMETER = re.compile(rf"([?&;](?:{_SECRET_NAME})=)[^&;#]*", re.I)
 _ENTRY = re.compile(r"`\$\[(\d+)\]")
@@ -229,6 +231,11 @@ def without_password(url: str) -> str:
 def without_passwords(text: str) -> str:
     """The same for text that holds valid URLs, such as the line of an error."""
     return _OF_AUTHORITY.sub(r"\1:***@", text) if "@" in text else text
+
+
+def without_passwords_in_json(text: str) -> str:
+    """The same for JSON with such texts in it."""
+    return _OF_AUTHORITY_IN_JSON.sub(r"\1:***@", text) if "@" in text else text
 
 
 def seconds_in(text: str) -> float | None:

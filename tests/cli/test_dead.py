@@ -8,10 +8,13 @@ import pty
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from silkline.config import FrontierOptions
 from silkline.frontier.open import frontier_from
+from silkline.outcome import Dead, DeadItem, Done, Outcome
+from silkline.request import Request
 from tests.cli.conftest import Call, clean_environment, command
 from tests.site import Site
 
@@ -169,3 +172,34 @@ def test_what_robots_txt_refuses_is_listed_only_where_it_is_asked_for(inside: Ca
     refused = inside("dead", "list", "--cause", "robots")
     assert f"{site.url}/private" in refused.stdout
     assert "Disallow: /private" in refused.stdout
+
+
+def test_passwords_in_the_dead_letters_of_an_old_job_are_hidden(inside: Call, tmp_path: Path) -> None:
+    url = "http://me:hush@shop.example/"
+
+    async def begun() -> None:
+        frontier = frontier_from(f"sqlite:///{tmp_path}/.silkline/old.db", FrontierOptions(job="old"))
+        await frontier.open()
+        await frontier.add([Request(f"{url}gone"), Request(f"{url}page")])
+        gone, page = (await frontier.lease(2)).leases
+        record = msgspec.json.encode(
+            {"from": "http://shop.example:80", "mail": "a@b.example", "url": url, "to": ["http://h:1/"]}
+        )
+        item = DeadItem(0, 0, f"{url}page", "item", f"{url}page is no number", record.decode())
+        letter = Dead("redirect", f"redirected to {url}away")
+        await frontier.commit([Outcome(gone, letter), Outcome(page, Done(), dead_items=(item,))])
+        await frontier.close()
+
+    asyncio.run(begun())
+    told = ""
+    for words in (["list"], ["list", "--json"], ["items", "list"], ["items", "list", "--json"]):
+        shown = inside("dead", *words).stdout
+        assert "http://me:***@shop.example/" in shown
+        told += shown
+    for path in ("gone", "page"):
+        told += inside("explain", f"{url}{path}").stdout + inside("explain", f"{url}{path}", "--json").stdout
+    told += inside("status").stdout
+    assert "hush" not in told
+    assert told.count("a@b.example") == 2
+    assert "hush" in inside("dead", "export").stdout
+    assert "hush" in inside("dead", "items", "export").stdout

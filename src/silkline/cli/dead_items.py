@@ -17,7 +17,7 @@ from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
 from silkline.observe import figures
 from silkline.outcome import DeadItem
-from silkline.resolve import without_password, without_passwords
+from silkline.resolve import without_password, without_passwords, without_passwords_in_json
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -135,8 +135,13 @@ def _told(item: DeadItem) -> dict[str, Any]:
 
 
 def _shown(item: DeadItem) -> DeadItem:
-    """Without the passwords in the URL of its page."""
-    return msgspec.structs.replace(item, url=without_password(item.url), error=without_passwords(item.error))
+    """Without the passwords in URLs: that of its page may be a field of it, too."""
+    return msgspec.structs.replace(
+        item,
+        url=without_password(item.url),
+        error=without_passwords(item.error),
+        record=without_passwords_in_json(item.record),
+    )
 
 
 def _line(item: DeadItem) -> str:
