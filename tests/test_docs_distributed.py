@@ -104,7 +104,7 @@ async def test_what_other_programs_push_is_visited_and_what_is_no_task_is_a_dead
             "https://shop.example/p/7": {},
             "https://shop.example/p/8": {"sku": 8},
         }
-        assert await frontier.dead_causes() == {"bad_task": 1}
+        assert await frontier.dead_letters.causes() == {"bad_task": 1}
         await frontier.close()
 
 

@@ -49,6 +49,57 @@ Resolve = Callable[[Collection[str]], Awaitable[Mapping[str, str]]]
 """`await resolve(names)`: the address that stands for each of these host names, if it has any."""
 
 
+class DeadLetters(Protocol):
+    """The requests of a frontier that were given up. They come to be in its `commit` and `lease`; here the
+    operator deals with them. Raises as the frontier does.
+
+    cause, host (a politeness key): only those of it.
+    """
+
+    async def newest(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadLetter]:
+        """At most `limit`, the newest first."""
+
+    async def causes(self) -> Mapping[str, int]:
+        """How many each cause has."""
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """They become waiting again with their counts at zero, past the dedup. Returns how many."""
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Forget them; their URLs stay seen, and count as done. Returns how many."""
+
+
+class DeadItems(Protocol):
+    """The items of a frontier's pages that could not be delivered; such a page is done. Otherwise as
+    `DeadLetters`."""
+
+    async def newest(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        """At most `limit`, the newest first, those of one page in their order."""
+
+    async def causes(self) -> Mapping[str, int]:
+        """How many each cause has."""
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Their pages are waiting again, in their old place and past the dedup, for these items (see
+        Request.redo); all the dead items of these pages are forgotten. At most `limit` pages; returns how
+        many."""
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        """Forget them. Returns how many."""
+
+
 class Frontier(Protocol):
     """Where requests live. Every request is in exactly one of waiting, delayed, leased, done, dead;
     each verb moves a whole batch in one atomic step. Times are the store's own clock.
@@ -73,6 +124,12 @@ class Frontier(Protocol):
     async def politeness_keys(self, urls: Sequence[str]) -> Sequence[str]:
         """What `Lease.host` is for each of these URLs. By "ip" it is found out and decided here, once for
         each host; `add` and `commit` do so for what was not asked about before, and may then take long."""
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+
+    @property
+    def dead_items(self) -> DeadItems: ...
 
     async def close(self) -> None:
         """Give back what this worker still holds and disconnect. Idempotent."""
@@ -121,47 +178,9 @@ class Frontier(Protocol):
 
     async def positions(self) -> Positions: ...
 
-    async def dead_letters(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadLetter]:
-        """Newest first."""
-
-    async def dead_causes(self) -> Mapping[str, int]:
-        """How many dead letters each cause has."""
-
-    async def resend(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        """Dead letters become waiting again with their counts at zero, past the dedup. Returns how many."""
-
-    async def drop(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        """Forget dead letters; their URLs stay seen, and count as done. Returns how many."""
-
     async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """The outcomes, and those without items whose page another request is known to have, too (see
         Outcome.aliases): what `commit` would drop, as far as it can be told before. Changes nothing."""
-
-    async def dead_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadItem]:
-        """Newest first, those of one page in their order. A page that has some is done."""
-
-    async def dead_item_causes(self) -> Mapping[str, int]:
-        """How many dead items each cause has."""
-
-    async def resend_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        """The pages of dead items are waiting again, in their old place and past the dedup, for these items
-        (see Request.redo); all the dead items of these pages are forgotten. At most `limit` pages; returns
-        how many."""
-
-    async def drop_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        """Forget dead items. Returns how many."""
 
     async def explain(self, url: str) -> Whereabouts: ...
 

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from silkline.frontier.sqlite_file import Database, open_reader
-from silkline.frontier.sqlite_reads import dead_causes, positions, stats
+from silkline.frontier.sqlite_letters import causes
+from silkline.frontier.sqlite_reads import positions, stats
 from silkline.outcome import Stats
 from silkline.request import Request
 from tests.crash.launcher import PATIENCE, Launcher, Running
@@ -111,7 +112,7 @@ class Crawl:
             if reader.row("SELECT 1 FROM sqlite_schema WHERE name = 'positions'") is None:
                 return None
             position = positions(reader).get(str(self.output))
-            return State(stats(reader), dead_causes(reader), self._done(reader), position)
+            return State(stats(reader), causes(reader), self._done(reader), position)
 
     def _done(self, reader: Database) -> set[int]:
         done = reader.rows("SELECT fingerprint FROM seen EXCEPT SELECT fingerprint FROM requests")

@@ -101,10 +101,10 @@ class Job:
         return asyncio.run(asked())
 
     def dead(self) -> list[DeadItem]:
-        return list(self.ask(lambda frontier: frontier.dead_items()))
+        return list(self.ask(lambda frontier: frontier.dead_items.newest()))
 
     def resend(self) -> int:
-        return self.ask(lambda frontier: frontier.resend_items())
+        return self.ask(lambda frontier: frontier.dead_items.resend())
 
     def written(self, path: Path | None = None) -> list[Any]:
         return [json.loads(line)["n"] for line in (path or self.lines).read_text().splitlines()]

@@ -107,7 +107,7 @@ async def test_a_refusal_can_be_explained_and_taken_back(tmp_path: Path) -> None
         found = await opened.explain(f"{site.url}/private/1")
         assert found.place == "dead"
         assert f"robots: refused by line 2 of {site.url}/robots.txt: Disallow: /private;" in found.detail
-        assert await opened.resend(cause="robots") == 3
+        assert await opened.dead_letters.resend(cause="robots") == 3
         await opened.close()
         report = await asyncio.to_thread(crawl, site, frontier, robots=False)
         assert (report.pages, report.refused) == (3, {})

@@ -205,7 +205,7 @@ async def test_timeout_and_retries_follow(frontier: str, site: Site) -> None:
         await crawl.frontier.configure({"timeout": "200ms", "retries": "0"})
         report = await crawl.report()
         assert report.dead == {"timeout": 6}
-        errors = [letter.error for letter in await crawl.frontier.dead_letters()]
+        errors = [letter.error for letter in await crawl.frontier.dead_letters.newest()]
         # The page that was under way keeps the limit that it began with.
         assert errors.count("no complete answer within 0.2 s") >= 2
 

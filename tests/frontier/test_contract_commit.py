@@ -47,7 +47,7 @@ class TestCommit:
         async with opened() as frontier:
             await frontier.add(pages("a", 1))
             await frontier.commit(dead(*(await frontier.lease(1)).leases, error='\x00 "ü" \ud83d \\'))
-            (letter,) = await frontier.dead_letters()
+            (letter,) = await frontier.dead_letters.newest()
             assert letter.error == '\ufffd "ü" ? \\'
 
     async def test_replaying_a_commit_changes_nothing(self, opened: Opened) -> None:
@@ -56,10 +56,10 @@ class TestCommit:
             a, b, c = (await frontier.lease(3)).leases
             outcomes = done(a, links=pages("b", 2)) + retry(b) + dead(c)
             await frontier.commit(outcomes)
-            before = await frontier.stats(), await frontier.dead_letters()
+            before = await frontier.stats(), await frontier.dead_letters.newest()
             replayed = await frontier.commit(outcomes)
             assert (replayed.accepted, replayed.stale) == ((), (a.token, b.token, c.token))
-            assert (await frontier.stats(), await frontier.dead_letters()) == before
+            assert (await frontier.stats(), await frontier.dead_letters.newest()) == before
 
     async def test_of_two_outcomes_for_one_lease_the_first_counts(self, opened: Opened) -> None:
         async with opened() as frontier:
@@ -311,17 +311,17 @@ class TestDeadLetters:
     ) -> None:
         async with opened() as frontier:
             await three_dead(frontier, clock)
-            letters = await frontier.dead_letters()
+            letters = await frontier.dead_letters.newest()
             assert [letter.request.url for letter in letters] == ["http://a/1", "http://b/0", "http://a/0"]
             oldest = letters[-1]
             assert (oldest.cause, oldest.error, oldest.deliveries) == ("timeout", "no answer", 1)
             assert oldest.fingerprint == oldest.request.fingerprint
             assert oldest.at == clock.now - 2.0
             assert str(oldest.worker)
-            assert list(await frontier.dead_letters(cause="http_404", limit=1)) == [letters[0]]
-            assert list(await frontier.dead_letters(host="http://a:80")) == [letters[0], letters[2]]
-            assert list(await frontier.dead_letters(cause="timeout", host="http://b:80")) == []
-            assert await frontier.dead_causes() == {"timeout": 1, "http_404": 2}
+            assert list(await frontier.dead_letters.newest(cause="http_404", limit=1)) == [letters[0]]
+            assert list(await frontier.dead_letters.newest(host="http://a:80")) == [letters[0], letters[2]]
+            assert list(await frontier.dead_letters.newest(cause="timeout", host="http://b:80")) == []
+            assert await frontier.dead_letters.causes() == {"timeout": 1, "http_404": 2}
 
     async def test_a_resent_one_starts_afresh_past_the_dedup(
         self, opened: Opened, clock: ManualClock
@@ -333,16 +333,16 @@ class TestDeadLetters:
             (lease,) = (await frontier.lease(1)).leases
             assert (lease.request.retry_count, lease.deliveries) == (1, 2)
             await frontier.commit(dead(lease))
-            assert await frontier.resend(cause="crash") == 0
-            assert await frontier.resend() == 1
+            assert await frontier.dead_letters.resend(cause="crash") == 0
+            assert await frontier.dead_letters.resend() == 1
             (again,) = (await frontier.lease(1)).leases
             assert (again.request, again.deliveries) == (pages("a", 1)[0], 1)
-            assert await frontier.dead_letters() == []
+            assert await frontier.dead_letters.newest() == []
 
     async def test_resend_takes_the_newest_up_to_its_limit(self, opened: Opened, clock: ManualClock) -> None:
         async with opened() as frontier:
             await three_dead(frontier, clock)
-            assert await frontier.resend(host="http://a:80", limit=1) == 1
+            assert await frontier.dead_letters.resend(host="http://a:80", limit=1) == 1
             assert urls(await frontier.lease(9)) == ["a/1"]
             assert await frontier.stats() == Stats(leased=1, dead=2)
 
@@ -351,7 +351,7 @@ class TestDeadLetters:
     ) -> None:
         async with opened() as frontier:
             await three_dead(frontier, clock)
-            assert await frontier.drop(cause="http_404") == 2
+            assert await frontier.dead_letters.drop(cause="http_404") == 2
             assert await frontier.stats() == Stats(done=2, dead=1)
             assert (await frontier.add(pages("a", 2) + pages("b", 1))).added == 0
 

@@ -61,8 +61,8 @@ class TestByDomain:
             assert "shop.co.uk has its 2 pages" in (await frontier.explain(f"http://{SHOP[1]}/9")).detail
             batch = await frontier.lease(9)
             await frontier.commit([Outcome(lease, Dead("x", "y")) for lease in batch.leases])
-            assert len(await frontier.dead_letters(host="shop.co.uk")) == 2
-            assert await frontier.resend(host="shop.co.uk") == 2
+            assert len(await frontier.dead_letters.newest(host="shop.co.uk")) == 2
+            assert await frontier.dead_letters.resend(host="shop.co.uk") == 2
             assert len((await frontier.lease(9)).leases) == 2
 
     async def test_the_longest_delay_of_several_hosts_holds(self, opened: Opened) -> None:

@@ -40,7 +40,7 @@ class TestKeeping:
         async with opened() as frontier:
             await three_pages(frontier, clock)
             assert await frontier.stats() == Stats(done=3)
-            items = await frontier.dead_items()
+            items = await frontier.dead_items.newest()
             assert [(item.at - clock.now, item.index, item.cause) for item in items] == [
                 (0.0, 0, "refused"),
                 (-1.0, 0, "item"),
@@ -51,17 +51,17 @@ class TestKeeping:
             assert items[0] == msgspec.structs.replace(
                 bad(0, "refused", "out.db"), fingerprint=page, at=clock.now
             )
-            assert list(await frontier.dead_items(cause="item")) == [items[1], items[2]]
-            assert list(await frontier.dead_items(host="http://a:80", limit=2)) == [items[0], items[2]]
-            assert list(await frontier.dead_items(cause="item", host="http://c:80")) == []
-            assert await frontier.dead_item_causes() == {"item": 2, "step": 1, "refused": 1}
+            assert list(await frontier.dead_items.newest(cause="item")) == [items[1], items[2]]
+            assert list(await frontier.dead_items.newest(host="http://a:80", limit=2)) == [items[0], items[2]]
+            assert list(await frontier.dead_items.newest(cause="item", host="http://c:80")) == []
+            assert await frontier.dead_items.causes() == {"item": 2, "step": 1, "refused": 1}
 
     async def test_they_outlive_the_worker(self, opened: Opened, clock: ManualClock) -> None:
         async with opened() as frontier:
             await three_pages(frontier, clock)
             await frontier.close()
             await frontier.open()
-            assert len(await frontier.dead_items()) == 4
+            assert len(await frontier.dead_items.newest()) == 4
 
     async def test_only_a_lease_that_holds_has_some_and_only_a_page_that_is_done(
         self, opened: Opened, clock: ManualClock
@@ -73,7 +73,7 @@ class TestKeeping:
             again = Outcome(b, RetryLater(9.0, "timeout", ""), dead_items=(bad(0),))
             given_up = Outcome(c, Dead("http_404", ""), dead_items=(bad(0),))
             await frontier.commit([late, again, given_up])
-            assert await frontier.dead_items() == []
+            assert await frontier.dead_items.newest() == []
             assert await frontier.stats() == Stats(waiting=1, delayed=1, dead=1)
 
     async def test_a_replayed_commit_and_an_item_that_is_named_twice_leave_one(self, opened: Opened) -> None:
@@ -84,7 +84,7 @@ class TestKeeping:
             )
             await frontier.commit([outcome])
             await frontier.commit([outcome])
-            assert [(i.error, i.sink) for i in await frontier.dead_items()] == [
+            assert [(i.error, i.sink) for i in await frontier.dead_items.newest()] == [
                 ("later", ""),
                 ("no price", "out.db"),
             ]
@@ -97,7 +97,7 @@ class TestKeeping:
                 [Outcome(lease, Done(), dead_items=(bad(0),), aliases=(known,))]
             )
             assert committed.accepted[0].dead_items == ()
-            assert await frontier.dead_items() == []
+            assert await frontier.dead_items.newest() == []
 
     async def test_they_may_hold_any_text(self, opened: Opened) -> None:
         async with opened() as frontier:
@@ -105,10 +105,10 @@ class TestKeeping:
             odd = '\x00 "ü" \ud83d \\'
             item = DeadItem(0, 0, odd, odd, odd, odd, odd)
             await frontier.commit([Outcome(lease, Done(), dead_items=(item,))])
-            (kept,) = await frontier.dead_items()
+            (kept,) = await frontier.dead_items.newest()
             fine = '\ufffd "ü" ? \\'
             assert (kept.url, kept.cause, kept.error, kept.record, kept.sink) == (fine,) * 5
-            assert await frontier.resend_items(cause=fine) == 1
+            assert await frontier.dead_items.resend(cause=fine) == 1
             assert (await frontier.lease(1)).leases[0].request.redo == ((0, fine),)
 
     async def test_a_host_may_be_blocked_by_the_same_outcome(self, opened: Opened) -> None:
@@ -117,13 +117,13 @@ class TestKeeping:
             await frontier.commit([Outcome(lease, Done(), dead_items=(bad(0),), block_host=5.0)])
             await frontier.add(pages("a", 1, first=1))
             assert (await frontier.lease(1)).wake_in == 5.0
-            assert len(await frontier.dead_items()) == 1
+            assert len(await frontier.dead_items.newest()) == 1
 
     async def test_before_open_nothing_is_told(self, opened: Opened) -> None:
         async with opened() as frontier:
             await frontier.close()
             with pytest.raises(FrontierError, match="not open"):
-                await frontier.dead_items()
+                await frontier.dead_items.newest()
             await frontier.open()
 
 
@@ -133,17 +133,17 @@ class TestResend:
     ) -> None:
         async with opened() as frontier:
             await three_pages(frontier, clock)
-            assert await frontier.resend_items(cause="step") == 1
+            assert await frontier.dead_items.resend(cause="step") == 1
             assert await frontier.stats() == Stats(waiting=1, done=2)
-            assert await frontier.dead_item_causes() == {"item": 1, "refused": 1}
-            assert await frontier.resend_items(cause="step") == 0
+            assert await frontier.dead_items.causes() == {"item": 1, "refused": 1}
+            assert await frontier.dead_items.resend(cause="step") == 0
             (lease,) = (await frontier.lease(9)).leases
             assert lease.request == msgspec.structs.replace(pages("a", 1)[0], redo=((2, ""), (7, "")))
             assert (lease.fingerprint, lease.deliveries) == (Request("http://a/0").fingerprint, 1)
             await frontier.commit([Outcome(lease, Done(), dead_items=(bad(7),))])
             assert await frontier.stats() == Stats(done=3)
-            assert await frontier.dead_item_causes() == {"item": 2, "refused": 1}
-            assert await frontier.resend_items() == 3
+            assert await frontier.dead_items.causes() == {"item": 2, "refused": 1}
+            assert await frontier.dead_items.resend() == 3
             assert await frontier.stats() == Stats(waiting=3)
 
     async def test_it_takes_the_newest_up_to_its_limit_and_the_job_goes_on(
@@ -152,7 +152,7 @@ class TestResend:
         async with opened() as frontier:
             await three_pages(frontier, clock)
             assert (await frontier.lease(9)).finished
-            assert await frontier.resend_items(host="http://a:80", limit=1) == 1
+            assert await frontier.dead_items.resend(host="http://a:80", limit=1) == 1
             batch = await frontier.lease(9)
             assert (urls(batch), batch.finished) == (["a/1"], False)
 
@@ -162,7 +162,7 @@ class TestResend:
             await frontier.commit([Outcome(lease, RetryLater(0.0, "timeout", ""))])
             (lease,) = (await frontier.lease(1)).leases
             await frontier.commit([Outcome(lease, Done(), dead_items=(bad(0),))])
-            await frontier.resend_items()
+            await frontier.dead_items.resend()
             (lease,) = (await frontier.lease(1)).leases
             assert (lease.request.retry_count, lease.deliveries) == (0, 1)
 
@@ -171,10 +171,10 @@ class TestResend:
     ) -> None:
         async with opened() as frontier:
             await three_pages(frontier, clock)
-            await frontier.resend_items(cause="refused")
+            await frontier.dead_items.resend(cause="refused")
             (lease,) = (await frontier.lease(1)).leases
             await frontier.commit([Outcome(lease, Dead("http_404", ""))])
-            assert await frontier.resend() == 1
+            assert await frontier.dead_letters.resend() == 1
             assert (await frontier.lease(1)).leases[0].request.redo == ((0, "out.db"),)
 
     async def test_it_goes_to_its_old_place(self, opened: Opened) -> None:
@@ -182,7 +182,7 @@ class TestResend:
             await frontier.add(pages("a", 3))
             (first,) = (await frontier.lease(1)).leases
             await frontier.commit([Outcome(first, Done(), dead_items=(bad(0),))])
-            await frontier.resend_items()
+            await frontier.dead_items.resend()
             assert urls(await frontier.lease(3)) == ["a/0", "a/1", "a/2"]
 
 
@@ -192,15 +192,15 @@ class TestDrop:
     ) -> None:
         async with opened() as frontier:
             await three_pages(frontier, clock)
-            assert await frontier.drop_items(cause="item", limit=1) == 1
-            assert await frontier.drop_items(cause="item") == 1
-            left = await frontier.dead_items()
+            assert await frontier.dead_items.drop(cause="item", limit=1) == 1
+            assert await frontier.dead_items.drop(cause="item") == 1
+            left = await frontier.dead_items.newest()
             assert [item.cause for item in left] == ["refused", "step"]
             assert left[1].at == clock.now - 2.0
-            assert await frontier.drop_items() == 2
-            assert await frontier.drop_items() == 0
+            assert await frontier.dead_items.drop() == 2
+            assert await frontier.dead_items.drop() == 0
             assert await frontier.stats() == Stats(done=3)
-            assert await frontier.resend_items() == 0
+            assert await frontier.dead_items.resend() == 0
 
 
 class TestDistinct:

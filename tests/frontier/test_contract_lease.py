@@ -266,7 +266,7 @@ class TestExpiry:
             assert len((await frontier.lease(1)).leases) == 1
             clock.now += 10.0
             assert (await frontier.lease(1)).finished
-            (letter,) = await frontier.dead_letters()
+            (letter,) = await frontier.dead_letters.newest()
             assert (letter.cause, letter.deliveries, letter.at) == ("crash", 4, clock.now)
 
     async def test_a_lease_that_starts_later_also_ends_later(

@@ -163,9 +163,9 @@ async def test_a_moved_request_that_fails_is_tried_again_and_dies_at_that_host(
         assert (lease.request.target, lease.request.retry_count) == ("http://b/target", 1)
         await frontier.commit(dead(lease))
         assert (await frontier.explain("http://a/0")).place == "dead"
-        (letter,) = await frontier.dead_letters(host=host_of("http://b/"))
+        (letter,) = await frontier.dead_letters.newest(host=host_of("http://b/"))
         assert letter.request.url == "http://a/0"
-        assert await frontier.resend(host=host_of("http://b/")) == 1
+        assert await frontier.dead_letters.resend(host=host_of("http://b/")) == 1
         (lease,) = (await frontier.lease(5)).leases
         assert (lease.host, lease.request.target) == (host_of("http://b/"), "http://b/target")
         assert lease.deliveries == 1

@@ -124,7 +124,7 @@ class TestApply:
             await frontier.lease(1)
             clock.now += 2.0
             assert (await frontier.lease(1)).finished
-            assert await frontier.dead_causes() == {"crash": 1}
+            assert await frontier.dead_letters.causes() == {"crash": 1}
 
 
 class TestOverview:

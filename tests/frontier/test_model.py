@@ -213,27 +213,27 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(cause=maybe_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
     def resend(self, cause: str | None, host: str | None, limit: int | None) -> None:
-        self.both(lambda f: f.resend(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_letters.resend(cause=cause, host=host, limit=limit))
 
     @rule(cause=maybe_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
     def drop(self, cause: str | None, host: str | None, limit: int | None) -> None:
-        self.both(lambda f: f.drop(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_letters.drop(cause=cause, host=host, limit=limit))
 
     @rule(cause=maybe_cause, host=maybe_host, limit=st.integers(0, 5))
     def list_dead(self, cause: str | None, host: str | None, limit: int) -> None:
-        self.both(lambda f: f.dead_letters(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_letters.newest(cause=cause, host=host, limit=limit))
 
     @rule(cause=maybe_item_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
     def resend_items(self, cause: str | None, host: str | None, limit: int | None) -> None:
-        self.both(lambda f: f.resend_items(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_items.resend(cause=cause, host=host, limit=limit))
 
     @rule(cause=maybe_item_cause, host=maybe_host, limit=st.none() | st.integers(0, 3))
     def drop_items(self, cause: str | None, host: str | None, limit: int | None) -> None:
-        self.both(lambda f: f.drop_items(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_items.drop(cause=cause, host=host, limit=limit))
 
     @rule(cause=maybe_item_cause, host=maybe_host, limit=st.integers(0, 5))
     def list_dead_items(self, cause: str | None, host: str | None, limit: int) -> None:
-        self.both(lambda f: f.dead_items(cause=cause, host=host, limit=limit))
+        self.both(lambda f: f.dead_items.newest(cause=cause, host=host, limit=limit))
 
     @rule(url=st.sampled_from(URLS))
     def explain(self, url: str) -> None:
@@ -265,10 +265,10 @@ class Comparison(RuleBasedStateMachine):
     @invariant()
     def same_everywhere(self) -> None:
         self.both(lambda f: f.stats())
-        self.both(lambda f: f.dead_causes())
-        self.both(lambda f: f.dead_letters())
-        self.both(lambda f: f.dead_item_causes())
-        self.both(lambda f: f.dead_items())
+        self.both(lambda f: f.dead_letters.causes())
+        self.both(lambda f: f.dead_letters.newest())
+        self.both(lambda f: f.dead_items.causes())
+        self.both(lambda f: f.dead_items.newest())
         self.both(lambda f: f.positions())
         self.both(lambda f: f.recall())
         self.both(lambda f: overview_of(f))

@@ -655,7 +655,7 @@ class TestLookup:
             leases: tuple[Lease, ...] = (await frontier.lease(3)).leases
             done_in_part = Outcome(leases[0], Done(), dead_items=(DeadItem(0, 0, "", "item", "", "{}"),))
             await frontier.commit([done_in_part, *dead(*leases[1:])], Counting())
-            assert len(await frontier.dead_items()) == 1
+            assert len(await frontier.dead_items.newest()) == 1
         assert exists(url, job)
         assert outputs_in(url, job) == {"out"}
         options = options_in(url, job)

@@ -51,7 +51,7 @@ async def test_the_oldest_of_many_letters_are_resent_without_holding_up_the_serv
             client.rpush(f"{job}:task:dead", *many[first : first + 5_000])
         client.hset(f"{job}:meta", mapping={"last_id": 50_000, "buried": 50_000})
         before = client.info("commandstats").get("cmdstat_lrem", {"calls": 0})["calls"]
-        assert await frontier.resend(cause="old") == 1_500
+        assert await frontier.dead_letters.resend(cause="old") == 1_500
         assert client.info("commandstats")["cmdstat_lrem"]["calls"] - before <= 8  # each looks at all of them
         assert await frontier.stats() == Stats(waiting=1_500, dead=48_500)
         assert client.lindex(f"{job}:task:dead", 0) == many[1_500]
@@ -73,7 +73,7 @@ async def test_letters_that_move_while_they_are_taken_out_are_found_again(
             return await take_out(letters, again=again)
 
         monkeypatch.setattr(home, "take_out", after_another_program)
-        assert await (frontier.resend() if again else frontier.drop()) == 5
+        assert await (frontier.dead_letters.resend() if again else frontier.dead_letters.drop()) == 5
         assert await frontier.stats() == (Stats(waiting=5, done=1) if again else Stats(done=6))
 
 
@@ -93,7 +93,7 @@ async def test_a_letter_of_another_program_is_a_request_like_others_once_it_is_r
     async with opened(job) as frontier:
         client.rpush(f"{job}:task:dead", '{"url":"http://a/1","cause":"x"}', '{"url":"http://a/2"}')
         assert await frontier.stats() == Stats(dead=2)
-        assert await frontier.resend() == 2
+        assert await frontier.dead_letters.resend() == 2
         assert await frontier.stats() == Stats(waiting=2)
         leases = await leased(frontier, 2)
         assert {lease.fingerprint for lease in leases} == {
@@ -128,13 +128,13 @@ async def test_a_letter_of_another_program_that_is_not_right_harms_nobody(
     async with opened(job) as frontier:
         await frontier.add(pages("b", 1))
         client.rpush(f"{job}:task:dead", json.dumps({"url": "http://a/1", **fields}))
-        assert len(await frontier.dead_letters()) == 1
-        resent = await frontier.resend()
+        assert len(await frontier.dead_letters.newest()) == 1
+        resent = await frontier.dead_letters.resend()
         assert await frontier.stats() == Stats(waiting=1 + resent, dead=1 - resent)
         leases = await leased(frontier, 1 + resent)
         assert [lease.request.save_to for lease in leases] == [None] * len(leases)
         await frontier.commit(done(*leases))
-        assert await frontier.drop() == 1 - resent
+        assert await frontier.dead_letters.drop() == 1 - resent
         assert await frontier.stats() == Stats(done=1 + resent)
 
 

@@ -447,7 +447,7 @@ class TestCost:
                 await counted("release", frontier.release(tokens[:20]))
                 outcomes = done(*leases[20:40], links=pages("h2", 20)) + retry(*leases[40:60], after=1.0)
                 await counted("commit", frontier.commit(outcomes + dead(*leases[60:80])))
-                await counted("resend", frontier.resend(limit=10))
+                await counted("resend", frontier.dead_letters.resend(limit=10))
                 await counted("block", frontier.block_host(leases[0].host, 5.0))
                 clock.now += 20.0
                 assert len((await counted("sweep", frontier.lease(50))).leases) == 50

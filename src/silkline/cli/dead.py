@@ -51,7 +51,7 @@ def list_letters(chosen: Chosen, as_json: AsJson = False) -> int:
     """List dead letters, the newest first; those that robots.txt refuses only where --cause names them."""
 
     async def read(opened: protocols.Frontier) -> tuple[list[DeadLetter], Mapping[str, int]]:
-        causes = await opened.dead_causes()
+        causes = await opened.dead_letters.causes()
         wanted: Sequence[str | None] = [chosen.cause]
         if not chosen.cause and REFUSALS & causes.keys():
             wanted = sorted(causes.keys() - REFUSALS)
@@ -79,7 +79,7 @@ def stats(
     job: JobName = None, frontier: FrontierUrl = None, as_json: AsJson = False, config: Config = None
 ) -> int:
     """Count dead letters by cause."""
-    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_causes())
+    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_letters.causes())
     print_causes(causes, as_json=as_json)
     return 0
 
@@ -88,7 +88,7 @@ def stats(
 def resend(chosen: Chosen) -> int:
     """Put dead letters back to be visited; the next run of the job does it."""
     number = chosen.apply(
-        lambda opened, key, left: opened.resend(cause=chosen.cause, host=key, limit=left),
+        lambda opened, key, left: opened.dead_letters.resend(cause=chosen.cause, host=key, limit=left),
     )
     echo(f"{number:,} put back; run the job again to visit them" if number else _none(chosen))
     return 0
@@ -99,7 +99,9 @@ def drop(chosen: Chosen, yes: Yes = False) -> int:
     """Forget dead letters for good; their URLs count as done."""
     if not (yes or agreed(f"Forget these dead letters of {chosen.store.job} for good?")):
         return 0
-    number = chosen.apply(lambda opened, key, left: opened.drop(cause=chosen.cause, host=key, limit=left))
+    number = chosen.apply(
+        lambda opened, key, left: opened.dead_letters.drop(cause=chosen.cause, host=key, limit=left)
+    )
     echo(f"{number:,} dropped" if number else _none(chosen))
     return 0
 
@@ -111,7 +113,7 @@ def export(chosen: Chosen, output: Output = None) -> int:
     needs them to be visited again."""
 
     async def read(opened: protocols.Frontier) -> list[DeadLetter]:
-        most = sum((await opened.dead_causes()).values()) if chosen.limit is None else chosen.limit
+        most = sum((await opened.dead_letters.causes()).values()) if chosen.limit is None else chosen.limit
         return await _found(opened, chosen, [chosen.cause], most)
 
     letters = with_frontier(chosen.store, read)
@@ -123,14 +125,16 @@ def export(chosen: Chosen, output: Output = None) -> int:
 
 
 def _none(chosen: Chosen) -> str:
-    return chosen.none("dead letters", with_frontier(chosen.store, lambda opened: opened.dead_causes()))
+    return chosen.none(
+        "dead letters", with_frontier(chosen.store, lambda opened: opened.dead_letters.causes())
+    )
 
 
 async def _found(
     opened: protocols.Frontier, chosen: Chosen, causes: Sequence[str | None], limit: int
 ) -> list[DeadLetter]:
     found = [
-        await opened.dead_letters(cause=cause, host=key, limit=limit)
+        await opened.dead_letters.newest(cause=cause, host=key, limit=limit)
         for cause, key in itertools.product(causes, await host_keys(opened, chosen.host))
     ]
     return sorted(itertools.chain(*found), key=lambda letter: -letter.at)[:limit]

@@ -49,7 +49,7 @@ def list_items(chosen: Chosen, as_json: AsJson = False) -> int:
     """List dead items, the newest first."""
 
     async def read(opened: protocols.Frontier) -> tuple[list[DeadItem], Mapping[str, int]]:
-        causes = await opened.dead_item_causes()
+        causes = await opened.dead_items.causes()
         return await _found(opened, chosen, chosen.limit or 0), causes
 
     items, causes = with_frontier(chosen.store, read)
@@ -69,7 +69,7 @@ def stats(
 ) -> int:
     """Count dead items by cause: item (no output can hold it, or a field is of the wrong type), step (a
     pipeline step raised), refused (a database would not take it)."""
-    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_item_causes())
+    causes = with_frontier(one_store(job, frontier, config), lambda opened: opened.dead_items.causes())
     print_causes(causes, as_json=as_json)
     return 0
 
@@ -79,7 +79,7 @@ def resend(chosen: Chosen) -> int:
     """Put the pages of dead items back to be visited; the next run of the job does it, with the code as it is
     then. Files get those items alone, databases replace what they have of the page. --limit counts pages."""
     number = chosen.apply(
-        lambda opened, key, left: opened.resend_items(cause=chosen.cause, host=key, limit=left),
+        lambda opened, key, left: opened.dead_items.resend(cause=chosen.cause, host=key, limit=left),
     )
     pages = "page" if number == 1 else "pages"
     echo(f"{number:,} {pages} put back; run the job again to visit them" if number else _none(chosen))
@@ -92,7 +92,7 @@ def drop(chosen: Chosen, yes: Yes = False) -> int:
     if not (yes or agreed(f"Forget these dead items of {chosen.store.job} for good?")):
         return 0
     number = chosen.apply(
-        lambda opened, key, left: opened.drop_items(cause=chosen.cause, host=key, limit=left),
+        lambda opened, key, left: opened.dead_items.drop(cause=chosen.cause, host=key, limit=left),
     )
     echo(f"{number:,} dropped" if number else _none(chosen))
     return 0
@@ -104,7 +104,7 @@ def export(chosen: Chosen, output: Output = None) -> int:
     error, output and time (Unix seconds). They stay where they are."""
 
     async def read(opened: protocols.Frontier) -> list[DeadItem]:
-        most = sum((await opened.dead_item_causes()).values()) if chosen.limit is None else chosen.limit
+        most = sum((await opened.dead_items.causes()).values()) if chosen.limit is None else chosen.limit
         return await _found(opened, chosen, most)
 
     items = with_frontier(chosen.store, read)
@@ -115,12 +115,12 @@ def export(chosen: Chosen, output: Output = None) -> int:
 
 
 def _none(chosen: Chosen) -> str:
-    return chosen.none("dead items", with_frontier(chosen.store, lambda opened: opened.dead_item_causes()))
+    return chosen.none("dead items", with_frontier(chosen.store, lambda opened: opened.dead_items.causes()))
 
 
 async def _found(opened: protocols.Frontier, chosen: Chosen, limit: int) -> list[DeadItem]:
     keys = await host_keys(opened, chosen.host)
-    found = [await opened.dead_items(cause=chosen.cause, host=key, limit=limit) for key in keys]
+    found = [await opened.dead_items.newest(cause=chosen.cause, host=key, limit=limit) for key in keys]
     return sorted(itertools.chain(*found), key=lambda item: -item.at)[:limit]
 
 

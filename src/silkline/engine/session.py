@@ -152,7 +152,7 @@ class Session:
                 around.insert(0, trail.around)
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)
             await self._compare(frontier, past)
-            dead, dead_items = await frontier.dead_causes(), await frontier.dead_item_causes()
+            dead, dead_items = await frontier.dead_letters.causes(), await frontier.dead_items.causes()
             written = await self._parts(frontier)
             return Ending(reason, self._last, dead, dead_items, written, past=past)
 

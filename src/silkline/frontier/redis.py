@@ -11,22 +11,22 @@ import msgspec
 
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
-from silkline.frontier import redis_items, redis_reads, rules
+from silkline.frontier import redis_reads, rules
 from silkline.frontier.redis_commit import Commits, Held
 from silkline.frontier.redis_inbox import Inbox
+from silkline.frontier.redis_items import RedisDeadItems
 from silkline.frontier.redis_job import Job
+from silkline.frontier.redis_letters import RedisDeadLetters
 from silkline.frontier.redis_link import RedisLink, Say
 from silkline.frontier.redis_moves import hand_over
 from silkline.frontier.redis_news import News
 from silkline.frontier.redis_partition import Partition, by_host
-from silkline.frontier.redis_wire import Letter, Placed, arrivals, leases_of
+from silkline.frontier.redis_wire import Placed, arrivals, leases_of
 from silkline.outcome import (
     NONE_REFUSED,
     Added,
     Blocked,
     Committed,
-    DeadItem,
-    DeadLetter,
     Heartbeat,
     HostState,
     KeptValue,
@@ -75,6 +75,8 @@ class RedisFrontier:
         self._local: Clock = clock or monotonic
         self._link = RedisLink(url)
         self._job = Job(self._link, options, clock, resolve)
+        self.dead_letters = RedisDeadLetters(self._job)
+        self.dead_items = RedisDeadItems(self._job)
         self._held = Held()
         self._commits = Commits(self._job, self._held, self._local)
         self._news = News(self._link, self._job.channel)
@@ -219,49 +221,8 @@ class RedisFrontier:
     async def positions(self) -> Positions:
         return await self._commits.positions()
 
-    async def dead_letters(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadLetter]:
-        letters = []
-        for partition in self._job.partitions:
-            async for some in redis_reads.letters(partition, self._job.groups, cause, host, limit):
-                letters += some
-        letters.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
-        return [letter.told() for letter in letters[:limit]]
-
-    async def dead_causes(self) -> Mapping[str, int]:
-        return await redis_reads.dead_causes(self._job.partitions)
-
-    async def resend(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._take_out(cause, host, limit, again=True)
-
-    async def drop(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._take_out(cause, host, limit, again=False)
-
     async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         return await self._commits.distinct(outcomes)
-
-    async def dead_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadItem]:
-        return await redis_items.listed(self._job.partitions, self._job.groups, cause, host, limit)
-
-    async def dead_item_causes(self) -> Mapping[str, int]:
-        return await redis_items.causes(self._job.partitions, self._job.groups)
-
-    async def resend_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await redis_items.resend(self._job.partitions, self._job.groups, cause, host, limit)
-
-    async def drop_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await redis_items.drop(self._job.partitions, self._job.groups, cause, host, limit)
 
     async def explain(self, url: str) -> Whereabouts:
         host = await self._job.groups.key(url)
@@ -403,28 +364,3 @@ class RedisFrontier:
         for partition, batch in groups.items():
             await partition.add(arrivals(batch))
         return mine
-
-    async def _take_out(self, cause: str | None, host: str | None, limit: int | None, *, again: bool) -> int:
-        moved = 0
-        for partition in self._job.partitions:
-            missed = True
-            while missed:  # somebody else takes letters out, too, and so moves those behind
-                missed = False
-                left = None if limit is None else limit - moved
-                async for some in redis_reads.letters(
-                    partition, self._job.groups, cause, host, left, tasks_only=again
-                ):
-                    took = await partition.take_out(self._with_keys(some), again=again)
-                    moved += took
-                    missed = missed or took < len(some)
-        return moved
-
-    def _with_keys(self, letters: Sequence[Letter]) -> list[Letter]:
-        """Letters of other programs do not say which request they are."""
-        keys = self._job.keys
-        return [
-            letter
-            if letter.fingerprint or letter.raw is not None
-            else msgspec.structs.replace(letter, fingerprint=keys.of(letter.request))
-            for letter in letters
-        ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,11 +10,10 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError
 from silkline.frontier import rules
-from silkline.frontier.groups import Groups
 from silkline.frontier.redis_job import Job
 from silkline.frontier.redis_link import RedisLink
 from silkline.frontier.redis_partition import Partition
-from silkline.frontier.redis_wire import Letter, fingerprint_bytes, letter_of, request_of
+from silkline.frontier.redis_wire import fingerprint_bytes, letter_of, request_of
 from silkline.outcome import (
     Blocked,
     Heartbeat,
@@ -29,7 +26,6 @@ from silkline.outcome import (
 )
 from silkline.request import Request
 
-CHUNK = 1_000
 LOOKED_AT = 200_000
 """Entries of lists that one `explain` looks at, at most: the server does nothing else meanwhile."""
 HOSTS_LOOKED_AT = 5_000
@@ -65,84 +61,6 @@ def moves(raw: Raw, partition: Partition, changed: Mapping[str, str]) -> list[tu
         numbers = [int(kept[name].partition(" ")[0]) for kept in raw.values() if name in kept]
         moved.append((name, f"{max(numbers, default=0) + 1} {position}", raw[partition].get(name)))
     return moved
-
-
-async def letters(
-    partition: Partition,
-    groups: Groups,
-    cause: str | None,
-    host: str | None,
-    limit: int | None,
-    *,
-    tasks_only: bool = False,
-) -> AsyncIterator[list[Letter]]:
-    """Dead letters, the newest first, at most `limit`; a bounded number at a time. host: the politeness key.
-
-    tasks_only: none that never was a task, and cannot be visited.
-
-    From the end of the list to its start, so that what is added or taken out meanwhile moves none of those
-    still to come.
-    """
-    left = limit
-    end = int(await partition.command("LLEN", "task:dead"))
-    pending: list[Letter] = []
-    while end > 0 and (left is None or left > 0):
-        start = max(0, end - CHUNK)
-        texts = await partition.command("LRANGE", "task:dead", start, end - 1)
-        pending += await _grouped(list(map(letter_of, texts, count(start))), groups)
-        end = start
-        pending.sort(key=lambda letter: (letter.at, letter.id), reverse=True)
-        # Those of the last moment may have more of their like in the next chunk.
-        ripe = len(pending) if end == 0 else _before_last_moment(pending)
-        ready, pending = pending[:ripe], pending[ripe:]
-        chosen = [
-            one
-            for one in ready
-            if cause in (None, one.cause)
-            and host in (None, one.host)
-            and not (tasks_only and one.raw is not None)
-        ][:left]
-        if left is not None:
-            left -= len(chosen)
-        if chosen:
-            yield chosen
-
-
-async def _grouped(letters: list[Letter], groups: Groups) -> list[Letter]:
-    """With the hosts that their requests belong to."""
-    if groups.by == "host":
-        return letters
-    key_of = await groups.keys(letter.host for letter in letters if letter.host)
-    return [
-        msgspec.structs.replace(letter, host=key_of(letter.host)) if letter.host else letter
-        for letter in letters
-    ]
-
-
-def _before_last_moment(sorted_letters: Sequence[Letter]) -> int:
-    last = sorted_letters[-1].at
-    return sum(letter.at > last for letter in sorted_letters)
-
-
-class _Cause(msgspec.Struct):
-    cause: str = "unknown"
-
-
-_cause_of = msgspec.json.Decoder(_Cause).decode
-
-
-async def dead_causes(partitions: Iterable[Partition]) -> Mapping[str, int]:
-    causes: Counter[str] = Counter()
-    for partition in partitions:
-        start = 0
-        while texts := await partition.command("LRANGE", "task:dead", start, start + CHUNK - 1):
-            for text in texts:
-                try:
-                    causes[_cause_of(text).cause] += 1
-                except msgspec.MsgspecError:
-                    causes["unknown"] += 1
-            start += CHUNK
-    return causes
 
 
 async def explain(job: Job, host: str, fingerprint: int) -> Whereabouts:

@@ -10,18 +10,18 @@ from typing import TypeVar
 
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
-from silkline.frontier import rules, sqlite_items, sqlite_reads
+from silkline.frontier import rules, sqlite_reads
 from silkline.frontier.groups import Groups
 from silkline.frontier.sqlite_arrivals import arrivals
 from silkline.frontier.sqlite_file import Database, kept_grouping, open_reader
+from silkline.frontier.sqlite_items import SqliteDeadItems
+from silkline.frontier.sqlite_letters import SqliteDeadLetters
 from silkline.frontier.sqlite_store import SqliteStore
 from silkline.frontier.store_thread import StoreThread
 from silkline.outcome import (
     Added,
     Blocked,
     Committed,
-    DeadItem,
-    DeadLetter,
     Heartbeat,
     HostState,
     KeptValue,
@@ -64,6 +64,8 @@ class SqliteFrontier:
         self._reader: StoreThread
         self._reads: Database
         self._groups: Groups
+        self.dead_letters = SqliteDeadLetters(self._read, self._change, clock)
+        self.dead_items = SqliteDeadItems(self._read, self._change, clock)
 
     @property
     def worker(self) -> str:
@@ -163,48 +165,12 @@ class SqliteFrontier:
     async def positions(self) -> Positions:
         return await self._read(sqlite_reads.positions)
 
-    async def dead_letters(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadLetter]:
-        return await self._read(lambda reads: sqlite_reads.dead_letters(reads, cause, host, limit))
-
-    async def dead_causes(self) -> Mapping[str, int]:
-        return await self._read(sqlite_reads.dead_causes)
-
-    async def resend(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._write(lambda store: store.resend(cause, host, limit, self._clock()))
-
-    async def drop(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._write(lambda store: store.drop(cause, host, limit))
-
     async def distinct(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         asked = {alias.fingerprint for outcome in outcomes for alias in outcome.aliases}
         if not asked:
             return outcomes
         known = await self._read(lambda reads: sqlite_reads.seen(reads, asked))
         return rules.distinct(outcomes, known.__contains__)
-
-    async def dead_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
-    ) -> Sequence[DeadItem]:
-        return await self._read(lambda reads: sqlite_items.listed(reads, cause, host, limit))
-
-    async def dead_item_causes(self) -> Mapping[str, int]:
-        return await self._read(sqlite_items.causes)
-
-    async def resend_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._write(lambda store: store.resend_items(cause, host, limit, self._clock()))
-
-    async def drop_items(
-        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
-    ) -> int:
-        return await self._write(lambda store: store.drop_items(cause, host, limit))
 
     async def explain(self, url: str) -> Whereabouts:
         fingerprint, most = self.fingerprint(url), self._options.max_pages_per_host
@@ -267,9 +233,12 @@ class SqliteFrontier:
         take_back = None if undo is None else lambda result: undo(store, result)
         return await self._writer.run(lambda: verb(store), take_back)
 
-    async def _read(self, verb: Callable[[Database], T]) -> T:
+    async def _read(self, step: Callable[[Database], T], /) -> T:
         self._opened()
-        return await self._reader.run(lambda: verb(self._reads))
+        return await self._reader.run(lambda: step(self._reads))
+
+    async def _change(self, step: Callable[[Database], T], /) -> T:
+        return await self._write(lambda store: store.change(step))
 
     def _opened(self) -> SqliteStore:
         if self._store is None:

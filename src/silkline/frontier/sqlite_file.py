@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from silkline.files import make_private
 from silkline.frontier.rules import other_grouping, other_keys
 from silkline.keys import KeyRules, agreed, expanded
 from silkline.values import PolitenessBy
+
+T = TypeVar("T")
 
 APPLICATION_ID = 0x51_1C_11_4E
 SCHEMA_VERSION = 7
@@ -117,6 +119,12 @@ class Database:
     def _named(self, error: sqlite3.Error) -> FrontierError:
         hint = _HINTS.get(primary_code(error), "nothing committed is lost; run the same command again")
         return FrontierError(f"the frontier {self.path} failed: {error}; {hint}")
+
+
+class Run(Protocol):
+    """Runs a step on a connection, in the thread that this is for."""
+
+    async def __call__(self, step: Callable[[Database], T], /) -> T: ...
 
 
 def open_writer(path: Path, options: FrontierOptions) -> Database:

@@ -1,4 +1,4 @@
-"""Dead items in an SQLite file. Synchronous; those that write run inside a transaction."""
+"""Dead items in an SQLite file, by their pages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from silkline.frontier import rules
-from silkline.frontier.sqlite_file import Database
+from silkline.frontier.sqlite_file import Database, Run
 from silkline.outcome import DeadItem, Outcome
+from silkline.protocols import Clock
 from silkline.request import Request
 
 _request = msgspec.json.Decoder(Request)
@@ -27,8 +28,36 @@ ORDER BY p.at DESC, p.id DESC LIMIT coalesce(?3, -1)
 """
 
 
+class SqliteDeadItems:
+    """See `protocols.DeadItems`. write: in a transaction."""
+
+    def __init__(self, read: Run, write: Run, clock: Clock) -> None:
+        self._read = read
+        self._write = write
+        self._clock = clock
+
+    async def newest(
+        self, *, cause: str | None = None, host: str | None = None, limit: int = 100
+    ) -> Sequence[DeadItem]:
+        return await self._read(lambda database: _newest(database, cause, host, limit))
+
+    async def causes(self) -> Mapping[str, int]:
+        return await self._read(_causes)
+
+    async def resend(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda database: _resend(database, cause, host, limit, self._clock()))
+
+    async def drop(
+        self, *, cause: str | None = None, host: str | None = None, limit: int | None = None
+    ) -> int:
+        return await self._write(lambda database: _drop(database, cause, host, limit))
+
+
 def keep(database: Database, accepted: Iterable[Outcome], now: float) -> None:
-    """Those of the outcomes that `finish` has just ended: what it says of them is read."""
+    """Inside a commit: those of the outcomes that `finish` has just ended, for what it says of them is
+    read."""
     for outcome in accepted:
         items = rules.dead_items(outcome, now)
         if not items:
@@ -50,16 +79,16 @@ def keep(database: Database, accepted: Iterable[Outcome], now: float) -> None:
             )
 
 
-def listed(database: Database, cause: str | None, host: str | None, limit: int) -> Sequence[DeadItem]:
+def _newest(database: Database, cause: str | None, host: str | None, limit: int) -> Sequence[DeadItem]:
     columns = "p.fingerprint, i.number, i.url, i.cause, i.error, i.record, i.sink, p.at"
     return [DeadItem(*row) for row in database.rows(f"SELECT {columns} {_CHOSEN}", cause, host, limit)]
 
 
-def causes(database: Database) -> Mapping[str, int]:
+def _causes(database: Database) -> Mapping[str, int]:
     return dict(database.rows("SELECT cause, count(*) FROM dead_items GROUP BY cause"))
 
 
-def resend(database: Database, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
+def _resend(database: Database, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
     pages = database.rows(_PAGES, cause, host, limit)
     for id, fingerprint, host_id, text in pages:
         items = database.rows("SELECT number, sink FROM dead_items WHERE page = ? ORDER BY number, sink", id)
@@ -77,7 +106,7 @@ def resend(database: Database, cause: str | None, host: str | None, limit: int |
     return len(pages)
 
 
-def drop(database: Database, cause: str | None, host: str | None, limit: int | None) -> int:
+def _drop(database: Database, cause: str | None, host: str | None, limit: int | None) -> int:
     dropped = database.rows(f"SELECT i.page, i.number, i.sink {_CHOSEN}", cause, host, limit)
     for item in dropped:
         database.run("DELETE FROM dead_items WHERE page = ? AND number = ? AND sink = ?", *item)

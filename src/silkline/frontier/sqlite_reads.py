@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,10 +10,8 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.sqlite_file import Database
-from silkline.frontier.sqlite_store import DEAD_LETTERS
 from silkline.outcome import (
     Blocked,
-    DeadLetter,
     Heartbeat,
     HostState,
     KeptValue,
@@ -68,18 +66,6 @@ def facts(database: Database) -> Mapping[str, str]:
 def kept(database: Database, name: str, now: float) -> KeptValue | None:
     found = database.row("SELECT value, until - ?2 FROM kept WHERE name = ?1 AND until > ?2", name, now)
     return None if found is None else KeptValue(*found)
-
-
-def dead_letters(database: Database, cause: str | None, host: str | None, limit: int) -> Sequence[DeadLetter]:
-    columns = "r.request, r.fingerprint, r.cause, r.error, r.deliveries, r.worker, r.at"
-    return [
-        DeadLetter(_request.decode(text), *rest)
-        for text, *rest in database.rows(f"SELECT {columns} {DEAD_LETTERS}", cause, host, limit)
-    ]
-
-
-def dead_causes(database: Database) -> Mapping[str, int]:
-    return dict(database.rows("SELECT cause, count(*) FROM requests WHERE state = 'dead' GROUP BY cause"))
 
 
 def overview(database: Database, hosts: int, options: FrontierOptions, now: float) -> Overview:

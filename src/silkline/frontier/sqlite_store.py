@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -35,14 +35,10 @@ from silkline.outcome import (
 )
 from silkline.protocols import Decide, Deliver
 
+T = TypeVar("T")
+
 COMPANY_POLL = 0.1
 """Seconds until an idle worker asks again while others share the file: it hears nothing of their commits."""
-
-DEAD_LETTERS = """
-FROM requests AS r JOIN hosts AS h ON h.id = r.host
-WHERE r.state = 'dead' AND (?1 IS NULL OR r.cause = ?1) AND (?2 IS NULL OR h.key = ?2)
-ORDER BY r.at DESC, r.id DESC LIMIT coalesce(?3, -1)
-"""
 
 _leases = msgspec.json.Decoder(tuple[Lease, ...])
 _integers = msgspec.json.Decoder(list[int])
@@ -208,27 +204,10 @@ class SqliteStore:
         """See `groups.Decided`."""
         return sqlite_pace.decide_groups(self._database, proposals)
 
-    def resend(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
+    def change(self, step: Callable[[Database], T]) -> T:
+        """One that is not this class's own, in a transaction."""
         with self._database.transaction():
-            (ids, count) = self._select_dead(cause, host, limit)
-            self._database.run("INSERT INTO resend_dead VALUES (?, ?)", now, ids)
-        return count
-
-    def drop(self, cause: str | None, host: str | None, limit: int | None) -> int:
-        with self._database.transaction():
-            (ids, count) = self._select_dead(cause, host, limit)
-            self._database.run(
-                "DELETE FROM requests WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?))", ids
-            )
-        return count
-
-    def resend_items(self, cause: str | None, host: str | None, limit: int | None, now: float) -> int:
-        with self._database.transaction():
-            return sqlite_items.resend(self._database, cause, host, limit, now)
-
-    def drop_items(self, cause: str | None, host: str | None, limit: int | None) -> int:
-        with self._database.transaction():
-            return sqlite_items.drop(self._database, cause, host, limit)
+            return step(self._database)
 
     def keep(self, name: str, value: bytes, seconds: float, now: float) -> None:
         with self._database.unsynced(), self._database.transaction():
@@ -326,13 +305,6 @@ class SqliteStore:
     def _keep_positions(self, positions: Mapping[str, str]) -> None:
         for position in positions.items():
             self._database.run("INSERT OR REPLACE INTO positions (sink, position) VALUES (?, ?)", *position)
-
-    def _select_dead(self, cause: str | None, host: str | None, limit: int | None) -> tuple[str, int]:
-        """JSON of their ids, and how many."""
-        ids, count = self._database.row(
-            f"SELECT json_group_array(id), count(*) FROM (SELECT r.id {DEAD_LETTERS})", cause, host, limit
-        )
-        return ids, count
 
     def _settle_anew(self, host: str, now: float) -> None:
         """Infinite makes `settle` forget what the old limits said."""
