@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from tests.crash.launcher import Launcher
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,3 +42,10 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("SILKLINE_") and name != "SILKLINE_SOAK":
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Iterator[Launcher]:
+    """Starts crawls that are killed; see there."""
+    with Launcher() as launcher:
+        yield launcher

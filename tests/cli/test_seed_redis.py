@@ -147,7 +147,8 @@ def test_tasks_in_the_inbox_count_for_the_limit(tmp_path: Path, url: str) -> Non
         assert process.stderr.readline() == (
             "silkline: 20 requests are queued and --max-waiting is 10: waiting until there are 8\n"
         )
-        assert len(kept_in(url, done=True)) == 20  # which empties the inbox
+        # Which empties the inbox; the request that waited may be in the queue by now.
+        assert {*kept_in(url, done=True)} >= {f"http://a.example/{n}" for n in range(20)}
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert out == f"{JOB}: 1 added, 0 duplicate, 0 invalid\n"

@@ -2,7 +2,7 @@
 
     python -m tests.crash.launcher FD      FD: one end of a socket pair; the other end is Launcher's
 
-A crawl is `silkline run spider.py ARGUMENTS` in a process group of its own: it can be killed as a whole.
+A crawl is `silkline run SPIDER ARGUMENTS` in a process group of its own: it can be killed as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 SPIDER = Path(__file__).with_name("spider.py")
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that a crawl may take to do what a test waits for."""
 
 
@@ -114,11 +114,13 @@ class Launcher:
         folder: Path,
         env: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
+        spider: Path = SPIDER,
     ) -> Running:
         """`silkline run SPIDER ARGUMENTS` in a folder; max_bytes: of every file that it may write."""
         self._started += 1
         log = folder / f"{self._started}.log"
         order = {
+            "spider": str(spider),
             "arguments": arguments,
             "folder": str(folder),
             "env": dict(env or {}),
@@ -178,12 +180,11 @@ def crawl(order: dict[str, Any], lifeline: int, log: int) -> None:
     os.environ.update(order["env"])
     if order["max_bytes"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["max_bytes"], resource.RLIM_INFINITY))
-    if "SILKLINE_TEST_KILL_AT" in order["env"]:  # read while the modules are imported
-        for name in [name for name in sys.modules if name.partition(".")[0] == "silkline"]:
-            del sys.modules[name]
     from silkline.cli.main import main
+    from silkline.sinks.faultpoint import reach
 
-    sys.exit(main(["run", str(SPIDER), *order["arguments"]]))
+    reach.arm(order["env"])
+    sys.exit(main(["run", order["spider"], *order["arguments"]]))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,6 @@ every_server = pytest.mark.parametrize("kind", RESTARTABLE, ids=lambda kind: kin
 
 
 @every_kind
-@pytest.mark.timeout(120)
 def test_kills_at_random_instants_lose_nothing_and_double_nothing(
     launcher: Launcher, tmp_path: Path, kind: type[Target]
 ) -> None:
@@ -126,7 +125,6 @@ def _killed(
 
 
 @every_server
-@pytest.mark.timeout(120)
 def test_a_server_that_is_restarted_in_mid_batch_costs_nothing(
     launcher: Launcher, tmp_path: Path, kind: type[Target]
 ) -> None:
@@ -151,7 +149,6 @@ def test_a_server_that_is_restarted_in_mid_batch_costs_nothing(
 
 
 @every_server
-@pytest.mark.timeout(60)
 def test_a_crawl_told_to_stop_while_the_server_is_away_ends_soon_and_resumes(
     launcher: Launcher, tmp_path: Path, kind: type[Target]
 ) -> None:
@@ -174,7 +171,6 @@ def test_a_crawl_told_to_stop_while_the_server_is_away_ends_soon_and_resumes(
         crawl.finish()
 
 
-@pytest.mark.timeout(60)
 def test_an_interrupted_crawl_with_a_database_out_of_reach_ends_with_its_grace_and_loses_nothing(
     launcher: Launcher, tmp_path: Path
 ) -> None:

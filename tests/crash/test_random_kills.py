@@ -46,7 +46,6 @@ def kill_at_the_end(crawl: Crawl, kills: int, chance: random.Random) -> None:
         crawl.check_killed()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".db"])
 def test_kills_at_random_instants_lose_nothing_and_double_nothing(
@@ -62,7 +61,6 @@ def test_kills_at_random_instants_lose_nothing_and_double_nothing(
         crawl.finish()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_table_in_the_frontiers_file_is_what_is_committed_at_any_instant(
     launcher: Launcher, tmp_path: Path, processes: int

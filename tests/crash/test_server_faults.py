@@ -150,7 +150,9 @@ def test_clocks_that_are_an_hour_off_change_nothing(
     launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with shared(launcher, tmp_path, ".jsonl", 300) as crawl:
-        workers = [crawl.start(SPIDER_CLOCK_OFF=str(off)) for off in (3600, -3600, 0)]
+        workers = [
+            crawl.start(SPIDER_CLOCK_OFF=str(off), SILKLINE_LEASE_SECONDS="60") for off in (3600, -3600, 0)
+        ]
         for worker in workers:
             assert worker.ended() == 0, worker.log
             assert "ran out before" not in worker.log

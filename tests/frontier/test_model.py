@@ -329,12 +329,12 @@ LONG = bool(os.environ.get("SILKLINE_SOAK"))
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "memory"])
-@pytest.mark.timeout(3600 if LONG else 120)
+@pytest.mark.timeout(3600 if LONG else 300)
 def test_a_backend_answers_like_the_memory_frontier(backend: str) -> None:
     machine = type(f"Comparison_{backend}", (Comparison,), {"backend": backend})
     case = machine.TestCase
     case.settings = settings(
-        max_examples=2_000 if LONG else 40,
+        max_examples=2_000 if LONG else 25,
         stateful_step_count=120 if LONG else 40,
         # Shrinking a history of steps takes minutes: for the soak.
         phases=[Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if LONG else [])],

@@ -1,4 +1,4 @@
-"""A crawl in small, run as a process of its own: `driver.py FOLDER PAGES [--excel] OUTPUT...`
+"""A crawl in small, run as a process of its own by `live`, or by the lives of `killer.py`.
 
 The store is a JSON file under a lock: the next page and the sinks' positions, replaced in one step. Every
 commit takes three pages and delivers their items; nothing else survives the process. Several
@@ -10,10 +10,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from silkline.errors import SilklineError
@@ -22,6 +24,7 @@ from silkline.outcome import Item, Lease, Outcome
 from silkline.protocols import Deliver, Sink
 from silkline.request import Request
 from silkline.sinks.choose import deliver_to, finish_all, sinks_for
+from silkline.sinks.faultpoint import reach
 from silkline.sinks.format import Format
 from silkline.sinks.record import record_of
 
@@ -88,8 +91,19 @@ def outcome(page: int, sinks: tuple[Sink, ...]) -> Outcome:
     return Outcome(lease, Finished(), tuple(items))
 
 
-if __name__ == "__main__":
+def live(
+    errors: Connection,
+    folder: Path,
+    pages: int,
+    outputs: list[str],
+    fault: Mapping[str, str],
+    max_bytes: int,
+) -> None:
+    """The whole life of a process. errors: where its stderr goes. max_bytes: of every file it may write."""
+    os.dup2(errors.fileno(), 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, resource.RLIM_INFINITY))
+    reach.arm(fault)
     try:
-        main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+        main(folder, pages, outputs)
     except SilklineError as error:
         sys.exit(f"{type(error).__name__}: {error}")

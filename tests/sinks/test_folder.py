@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -23,6 +21,7 @@ from silkline.sinks.choose import discard_owned, refuse_foreign, sinks_for
 from silkline.sinks.filetype import ending_of, file_type
 from silkline.sinks.folder import FilesSink
 from silkline.sinks.part import part_sinks
+from tests.crash.launcher import Launcher
 from tests.site import Site
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
@@ -120,18 +119,16 @@ def test_workers_of_a_server_have_manifests_of_their_own(tmp_path: Path) -> None
 
 
 SPIDER = """
-import sys
 from silkline import Crawler
-crawler = Crawler("job", outputs=["files/"], quiet=True, concurrency=8, adaptive=False, robots=False)
+crawler = Crawler("job", quiet=True, concurrency=8, adaptive=False, robots=False)
 @crawler.handler
 def handle(page):
     if page.kind == "html":
         yield page.follow("img")
-crawler.run(sys.argv[1])
 """
 
 
-def test_killed_at_any_instant_every_picture_has_one_line(tmp_path: Path) -> None:
+def test_killed_at_any_instant_every_picture_has_one_line(launcher: Launcher, tmp_path: Path) -> None:
     """20 kills; the last life is left alone."""
 
     async def picture(request: web.Request) -> web.Response:
@@ -140,19 +137,16 @@ def test_killed_at_any_instant_every_picture_has_one_line(tmp_path: Path) -> Non
     numbers, chance = range(200), random.Random(3)
     pages: dict[str, Any] = {f"/{n}.png": picture for n in numbers}
     pages["/"] = "".join(f'<img src="/{n}.png">' for n in numbers)
-    script = tmp_path / "spider.py"
-    script.write_text(SPIDER)
+    spider = tmp_path / "spider.py"
+    spider.write_text(SPIDER)
     with Site(pages, delay=0.02) as site:
-        command = [sys.executable, str(script), site.url + "/"]
+        command = [site.url + "/", "-o", "files/"]
         for _ in range(20):
-            seen = sum(site.hits.values())
-            life = subprocess.Popen(command, cwd=tmp_path)
-            deadline = time.monotonic() + 20
-            while life.poll() is None and sum(site.hits.values()) < seen + 6 and time.monotonic() < deadline:
-                time.sleep(0.005)
+            enough = sum(site.hits.values()) + 6
+            life = launcher.start(command, folder=tmp_path, spider=spider)
+            life.until(lambda enough=enough: sum(site.hits.values()) >= enough, patience=20)
             time.sleep(chance.uniform(0, 0.05))
             life.kill()
-            life.wait()
-        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+        assert launcher.start(command, folder=tmp_path, spider=spider).ended() == 0
         found = Counter(line["url"] for line in listed(tmp_path / "files"))
         assert found == Counter(f"{site.url}/{n}.png" for n in numbers)

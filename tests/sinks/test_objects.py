@@ -18,6 +18,7 @@ from silkline.outcome import Item
 from silkline.sinks.choose import discard_owned, keyed_sinks_for, objects_sink, sinks_for
 from silkline.sinks.objects import ObjectsSink
 from silkline.sinks.part import part_sinks
+from tests.crash.launcher import Launcher
 from tests.objects.running import S3Server
 from tests.site import Site
 
@@ -177,41 +178,37 @@ def test_an_object_output_is_no_database_and_is_named_once(bucket: S3Server) -> 
 
 
 SPIDER = """
-import sys
 from silkline import Crawler
-crawler = Crawler("job", outputs=[sys.argv[2]], quiet=True, concurrency=8, adaptive=False, robots=False)
+crawler = Crawler("job", quiet=True, concurrency=8, adaptive=False, robots=False)
 @crawler.handler
 def handle(page):
     yield {"url": page.url, "n": 1}
     yield page.follow("a")
-crawler.run(sys.argv[1])
 """
 
 
-def test_killed_at_any_instant_the_manifest_names_every_item_once(tmp_path: Path, bucket: S3Server) -> None:
+def test_killed_at_any_instant_the_manifest_names_every_item_once(
+    launcher: Launcher, tmp_path: Path, bucket: S3Server
+) -> None:
     """20 kills of the crawl, and some of the bucket."""
     links = "".join(f'<a href="/{n}"></a>' for n in range(300))
     pages = {"/": links, **{f"/{n}": f"<p>{n}</p>" for n in range(300)}}
-    script, chance = tmp_path / "spider.py", random.Random(5)
-    script.write_text(SPIDER)
+    spider, chance = tmp_path / "spider.py", random.Random(5)
+    spider.write_text(SPIDER)
     with Site(pages, delay=0.02) as site:
-        url = bucket.url("items.jsonl.gz", part_bytes="300")
-        command = [sys.executable, str(script), site.url + "/", url]
+        command = [site.url + "/", "-o", bucket.url("items.jsonl.gz", part_bytes="300")]
         for number in range(20):
-            seen = sum(site.hits.values())
-            life = subprocess.Popen(command, cwd=tmp_path)
-            deadline = time.monotonic() + 20
-            while life.poll() is None and sum(site.hits.values()) < seen + 8 and time.monotonic() < deadline:
-                time.sleep(0.005)
+            enough = sum(site.hits.values()) + 8
+            life = launcher.start(command, folder=tmp_path, spider=spider)
+            life.until(lambda enough=enough: sum(site.hits.values()) >= enough, patience=20)
             time.sleep(chance.uniform(0, 0.1))
             if number % 7 == 3:
                 bucket.kill()
                 time.sleep(chance.uniform(0, 0.1))
             life.kill()
-            life.wait()
             if number % 7 == 3:
                 bucket.start()
-        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+        assert launcher.start(command, folder=tmp_path, spider=spider).ended() == 0
         found = sorted(row["url"] for row in bucket.items("items.manifest.json"))
         assert found == sorted(site.url + path for path in pages)
         assert len(bucket.names()) > 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import signal
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
-DRIVER = Path(__file__).with_name("driver.py")
-KILLER = DRIVER.with_name("killer.py")
+from tests.sinks.driver import live
+
+KILLER = Path(__file__).with_name("killer.py")
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.sinks.driver"])
 ENDINGS = (".jsonl", ".csv", ".db")
 PACKED = (".jsonl.gz", ".jsonl.zst")
 PARQUET = (".parquet",)
@@ -22,6 +26,23 @@ KILLS = 20
 PAGES = 12
 
 Check = Callable[..., None]
+
+
+class Life:
+    """A run of the driver: a fork of a process that has its imports behind it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._errors, theirs = FORKS.Pipe(duplex=False)
+        self._process = FORKS.Process(target=live, args=(theirs, *arguments))
+        self._process.start()
+        theirs.close()
+
+    def ended(self) -> tuple[int | None, str]:
+        """The exit code, negative where a signal ended it, and what it printed to stderr."""
+        with open(self._errors.fileno(), "rb", closefd=False) as pipe:
+            errors = pipe.read().decode()
+        self._process.join(60)
+        return self._process.exitcode, errors
 
 
 def start(
@@ -32,21 +53,10 @@ def start(
     nth: int = 1,
     endings: Sequence[str] = ENDINGS,
     max_bytes: int = resource.RLIM_INFINITY,
-) -> subprocess.Popen[str]:
+) -> Life:
     outputs = [str(folder / f"items{ending}") for ending in endings]
-    fault = {"SILKLINE_TEST_KILL_AT": kill_at, "SILKLINE_TEST_KILL_NTH": str(nth)} if kill_at else {}
-    return subprocess.Popen(
-        [sys.executable, str(DRIVER), str(folder), str(pages), *outputs],
-        env={**os.environ, **fault},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, resource.RLIM_INFINITY)),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, errors = process.communicate(timeout=60)
-    return process.returncode, errors
+    fault = {"SILKLINE_TEST_KILL_AT": kill_at, "SILKLINE_TEST_KILL_NTH": str(nth)}
+    return Life(folder, pages, outputs, fault, max_bytes)
 
 
 @pytest.fixture
@@ -82,9 +92,9 @@ def assert_every_item_once(tmp_path: Path, rows_in: Callable[[Path], list[dict[s
 def test_a_kill_loses_no_item_and_doubles_none(
     tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
 ) -> None:
-    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth))
+    code, errors = start(tmp_path, kill_at=kill_at, nth=nth).ended()
     assert code == -signal.SIGKILL, errors
-    assert ended(start(tmp_path)) == (0, "")
+    assert start(tmp_path).ended() == (0, "")
     assert_every_item_once()
 
 
@@ -95,9 +105,9 @@ def test_a_kill_loses_no_item_and_doubles_none(
 def test_a_kill_leaves_a_spool_that_goes_on(
     tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
 ) -> None:
-    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth, endings=PARQUET))
+    code, errors = start(tmp_path, kill_at=kill_at, nth=nth, endings=PARQUET).ended()
     assert code == -signal.SIGKILL, errors
-    assert ended(start(tmp_path, endings=PARQUET)) == (0, "")
+    assert start(tmp_path, endings=PARQUET).ended() == (0, "")
     assert_every_item_once(endings=PARQUET)
 
 
@@ -113,9 +123,9 @@ def test_a_kill_leaves_a_spool_that_goes_on(
 def test_a_kill_leaves_a_compressed_output_that_goes_on(
     tmp_path: Path, assert_every_item_once: Check, kill_at: str, nth: int
 ) -> None:
-    code, errors = ended(start(tmp_path, kill_at=kill_at, nth=nth, endings=PACKED))
+    code, errors = start(tmp_path, kill_at=kill_at, nth=nth, endings=PACKED).ended()
     assert code == -signal.SIGKILL, errors
-    assert ended(start(tmp_path, endings=PACKED)) == (0, "")
+    assert start(tmp_path, endings=PACKED).ended() == (0, "")
     assert_every_item_once(endings=PACKED)
 
 
@@ -128,7 +138,7 @@ def test_random_kills_lose_no_item_and_double_none(
 ) -> None:
     output = str(tmp_path / f"items{ending}")
     command = [sys.executable, str(KILLER), "7", str(KILLS), str(tmp_path), *options, output]
-    root = str(DRIVER.parents[2])
+    root = str(KILLER.parents[2])
     done = subprocess.run(
         command, cwd=root, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True
     )
@@ -145,9 +155,9 @@ def test_two_processes_share_the_outputs_and_one_is_killed(
     pages = 60
     doomed = start(tmp_path, pages=pages, kill_at="after-write", nth=8, endings=endings)
     other = start(tmp_path, pages=pages, endings=endings)
-    codes = {ended(doomed)[0], ended(other)[0]}
+    codes = {doomed.ended()[0], other.ended()[0]}
     assert codes <= {0, -signal.SIGKILL}
-    assert ended(start(tmp_path, pages=pages, endings=endings)) == (0, "")
+    assert start(tmp_path, pages=pages, endings=endings).ended() == (0, "")
     assert_every_item_once(pages, endings)
 
 
@@ -155,8 +165,8 @@ def test_a_finished_job_that_gets_more_pages_goes_on_in_the_same_outputs(
     tmp_path: Path, assert_every_item_once: Check
 ) -> None:
     endings = (*ENDINGS, *PACKED, *PARQUET)
-    assert ended(start(tmp_path, pages=5, endings=endings)) == (0, "")
-    assert ended(start(tmp_path, pages=PAGES, endings=endings)) == (0, "")
+    assert start(tmp_path, pages=5, endings=endings).ended() == (0, "")
+    assert start(tmp_path, pages=PAGES, endings=endings).ended() == (0, "")
     assert_every_item_once(endings=endings)
 
 
@@ -172,10 +182,10 @@ def test_a_file_that_cannot_grow_stops_the_crawl_in_one_line_and_nothing_is_lost
     tmp_path: Path, assert_every_item_once: Check, ending: str, max_bytes: int, file: str
 ) -> None:
     pages = 60 if ending in PACKED else 2 if file == "items.parquet" else PAGES
-    code, errors = ended(start(tmp_path, pages=pages, endings=[ending], max_bytes=max_bytes))
+    code, errors = start(tmp_path, pages=pages, endings=[ending], max_bytes=max_bytes).ended()
     assert code == 1
     assert errors.startswith(f"SinkError: cannot write {tmp_path}/{file}: "), errors
     assert errors.count("\n") == 1
     assert "nothing is lost" in errors
-    assert ended(start(tmp_path, pages=pages, endings=[ending])) == (0, "")
+    assert start(tmp_path, pages=pages, endings=[ending]).ended() == (0, "")
     assert_every_item_once(pages, endings=[ending])

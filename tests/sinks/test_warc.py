@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -26,6 +22,7 @@ from silkline.request import Request as Asked
 from silkline.response import Hop, Response
 from silkline.sinks.choose import sink_for
 from silkline.sinks.warc import WarcSink
+from tests.crash.launcher import Launcher
 from tests.site import Site
 
 MOMENT = 1_900_000_000.25
@@ -202,38 +199,34 @@ def test_a_crawl_archives_every_hop_and_failures_and_counts_no_items(tmp_path: P
 
 
 SPIDER = """
-import sys
 from silkline import Crawler
-crawler = Crawler("job", frontier=sys.argv[2], outputs=[sys.argv[3]], quiet=True, concurrency=8, per_host=8,
-                  adaptive=False, robots=False)
+crawler = Crawler("job", quiet=True, concurrency=8, per_host=8, adaptive=False, robots=False)
 @crawler.handler
 def handle(page):
     yield page.follow("a")
-crawler.run(sys.argv[1])
 """
 
 
-def test_killed_at_any_instant_it_has_every_page_once(tmp_path: Path) -> None:
+def test_killed_at_any_instant_it_has_every_page_once(launcher: Launcher, tmp_path: Path) -> None:
     """20 kills; the last life is left alone."""
     links = "".join(f'<a href="/{n}"></a>' for n in range(300))
     pages = {"/": links, **{f"/{n}": f"<p>{n}</p>" * 50 for n in range(300)}}
     path, chance = tmp_path / "a.warc.gz", random.Random(7)
-    script = tmp_path / "spider.py"
-    script.write_text(SPIDER)
+    spider = tmp_path / "spider.py"
+    spider.write_text(SPIDER)
+
+    def size() -> int:
+        return path.stat().st_size if path.exists() else 0
+
     with Site(pages, delay=0.02) as site:
-        command = [sys.executable, str(script), site.url + "/", f"sqlite:///{tmp_path}/job.db", str(path)]
+        command = [site.url + "/", "-o", path.name]
         for _ in range(20):
-            before = path.stat().st_size if path.exists() else 0
-            life = subprocess.Popen(command, start_new_session=True)
-            deadline = time.monotonic() + 20
-            while life.poll() is None and time.monotonic() < deadline:
-                if path.exists() and path.stat().st_size > before:
-                    break
-                time.sleep(0.005)
+            before = size()
+            life = launcher.start(command, folder=tmp_path, spider=spider)
+            life.until(lambda before=before: size() > before, patience=20)
             time.sleep(chance.uniform(0, 0.05))
-            os.killpg(life.pid, signal.SIGKILL)
-            life.wait()
-        subprocess.run(command, check=True, timeout=60)
+            life.kill()
+        assert launcher.start(command, folder=tmp_path, spider=spider).ended() == 0
         assert Counter(url for _, url, _ in archived(path)) == Counter(site.url + path for path in pages)
 
 

@@ -11,36 +11,31 @@ last thing this process does. The points:
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 
-class Reach(Protocol):
+class FaultPoints:
+    """Called at every point; the process dies where it was armed for that."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.arm(variables)
+
+    def arm(self, variables: Mapping[str, str]) -> None:
+        """For the points that these variables name, from now on; a test that forks has them only then."""
+        self._wanted = variables.get("SILKLINE_TEST_KILL_AT") or None
+        self._left = int(variables.get("SILKLINE_TEST_KILL_NTH", "1"))
+
     def __call__(self, point: str, last_act: Callable[[], object] | None = None) -> None:
         """Pass `point`; if the process is to die here, do `last_act` and die."""
-
-
-def _pass(point: str, last_act: Callable[[], object] | None = None) -> None:
-    return None
-
-
-def _armed() -> Reach:
-    wanted = os.environ.get("SILKLINE_TEST_KILL_AT")
-    if not wanted:
-        return _pass
-    passages = itertools.count(1)
-    nth = int(os.environ.get("SILKLINE_TEST_KILL_NTH", "1"))
-
-    def reach(point: str, last_act: Callable[[], object] | None = None) -> None:
-        if point == wanted and next(passages) == nth:
+        if point != self._wanted:
+            return
+        self._left -= 1
+        if self._left == 0:
             if last_act is not None:
                 last_act()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return reach
 
-
-reach = _armed()
+reach = FaultPoints(os.environ)

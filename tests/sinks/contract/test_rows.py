@@ -105,7 +105,6 @@ async def test_fields_that_clash_or_are_too_long_are_kept_too(target: Target, si
 
 
 @pytest.mark.needs("most")
-@pytest.mark.timeout(60)
 async def test_more_fields_than_columns_are_kept_too(target: Target, sink: KeyedSink) -> None:
     assert target.most is not None
     fields = {f"f{n}": "x" for n in range(target.most + 20)}

@@ -189,7 +189,6 @@ async def test_nothing_is_made_where_that_is_forbidden(target: Target, sinks: li
         await strict.write([item(strict, {"price": 5.5})])
 
 
-@pytest.mark.timeout(120)
 async def test_ten_thousand_items_at_once_never_hold_up_the_event_loop(
     target: Target, sink: KeyedSink
 ) -> None:
