@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from silkline.config import FrontierOptions
 from silkline.errors import FrontierError
-from silkline.frontier import rules, sqlite_reads
+from silkline.frontier import rules, sqlite_notes, sqlite_pace, sqlite_reads
 from silkline.frontier.groups import Groups
 from silkline.frontier.sqlite_arrivals import arrivals
 from silkline.frontier.sqlite_file import Database, kept_grouping, open_reader
@@ -145,18 +145,22 @@ class SqliteFrontier:
         await self._write(lambda store: store.release(tokens, self._clock()))
 
     async def block_host(self, host: str, seconds: float) -> None:
-        await self._write(lambda store: store.block_host(host, seconds, self._clock()))
+        await self._change(lambda writes: sqlite_pace.block_host(writes, host, seconds, self._clock()))
 
     async def limit_host(
         self, host: str, *, delay: float | None = None, cap: int | None = None, only_raise: bool = False
     ) -> None:
         rules.check_limits(delay, cap)
-        await self._write(
-            lambda store: store.limit_host(host, delay, cap, self._clock(), only_raise=only_raise)
+        await self._change(
+            lambda writes: sqlite_pace.limit_host(
+                writes, host, delay, cap, self._clock(), only_raise=only_raise
+            )
         )
 
     async def pace(self, hosts: Sequence[str], decide: Decide) -> None:
-        await self._write(lambda store: store.pace(hosts, decide, self._clock()))
+        await self._change(
+            lambda writes: sqlite_pace.pace(writes, hosts, decide, self._clock()), synced=False
+        )
 
     async def stats(self) -> Stats:
         """Counting a large frontier takes a while (50 ms for a million): ask seldom."""
@@ -180,16 +184,18 @@ class SqliteFrontier:
         )
 
     async def remember(self, facts: Mapping[str, str]) -> None:
-        await self._write(lambda store: store.remember(facts))
+        await self._change(lambda writes: sqlite_notes.remember(writes, facts))
 
     async def recall(self) -> Mapping[str, str]:
-        return await self._read(sqlite_reads.facts)
+        return await self._read(sqlite_notes.facts)
 
     async def keep(self, name: str, value: bytes, seconds: float) -> None:
-        await self._write(lambda store: store.keep(name, value, seconds, self._clock()))
+        await self._change(
+            lambda writes: sqlite_notes.keep(writes, name, value, seconds, self._clock()), synced=False
+        )
 
     async def kept(self, name: str) -> KeptValue | None:
-        return await self._read(lambda reads: sqlite_reads.kept(reads, name, self._clock()))
+        return await self._read(lambda reads: sqlite_notes.kept(reads, name, self._clock()))
 
     async def heartbeat(self, beat: Heartbeat) -> Mapping[str, str]:
         live, changed = await self._write(lambda store: store.heartbeat(beat, self._clock()))
@@ -198,7 +204,7 @@ class SqliteFrontier:
         return live
 
     async def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
-        return await self._write(lambda store: store.configure(changes))
+        return await self._change(lambda writes: sqlite_notes.configure(writes, changes))
 
     async def apply(self, options: FrontierOptions) -> None:
         await self._write(lambda store: store.apply(options, self._clock()))
@@ -224,7 +230,7 @@ class SqliteFrontier:
         """A file is never away; how long its lock is waited for does not change."""
 
     async def _grouped(self, proposals: Mapping[str, str]) -> Mapping[str, str]:
-        return await self._write(lambda store: store.group(proposals))
+        return await self._change(lambda writes: sqlite_pace.decide_groups(writes, proposals), synced=False)
 
     async def _write(
         self, verb: Callable[[SqliteStore], T], undo: Callable[[SqliteStore, T], None] | None = None
@@ -237,8 +243,8 @@ class SqliteFrontier:
         self._opened()
         return await self._reader.run(lambda: step(self._reads))
 
-    async def _change(self, step: Callable[[Database], T], /) -> T:
-        return await self._write(lambda store: store.change(step))
+    async def _change(self, step: Callable[[Database], T], /, *, synced: bool = True) -> T:
+        return await self._write(lambda store: store.change(step, synced=synced))
 
     def _opened(self) -> SqliteStore:
         if self._store is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
-from silkline.frontier import sqlite_reads
+from silkline.frontier import sqlite_notes, sqlite_reads
 from silkline.frontier.liveness import remove_locks
 from silkline.frontier.sqlite_file import Database, open_reader, primary_code, refuse_foreign_file
 
@@ -29,7 +29,7 @@ def facts_in(path: Path) -> Mapping[str, str]:
 
     Raises JobError for a file that is no frontier.
     """
-    return _if_legible(lambda path: _looked_up(path, sqlite_reads.facts) or {}, path)
+    return _if_legible(lambda path: _looked_up(path, sqlite_notes.facts) or {}, path)
 
 
 def positions_in(path: Path) -> dict[str, str]:

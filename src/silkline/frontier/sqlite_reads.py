@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from silkline.config import FrontierOptions
-from silkline.frontier import rules
+from silkline.frontier import rules, sqlite_notes
 from silkline.frontier.sqlite_file import Database
 from silkline.outcome import (
     Blocked,
     Heartbeat,
     HostState,
-    KeptValue,
     Overview,
     Stats,
     Whereabouts,
@@ -59,15 +58,6 @@ def positions(database: Database) -> Positions:
     return dict(database.rows("SELECT sink, position FROM positions"))
 
 
-def facts(database: Database) -> Mapping[str, str]:
-    return dict(database.rows("SELECT name, value FROM facts"))
-
-
-def kept(database: Database, name: str, now: float) -> KeptValue | None:
-    found = database.row("SELECT value, until - ?2 FROM kept WHERE name = ?1 AND until > ?2", name, now)
-    return None if found is None else KeptValue(*found)
-
-
 def overview(database: Database, hosts: int, options: FrontierOptions, now: float) -> Overview:
     """`options`: the limits that hold where a host has none of its own."""
     with database.snapshot():
@@ -90,7 +80,7 @@ def overview(database: Database, hosts: int, options: FrontierOptions, now: floa
             ),
             oldest_lease=None if oldest is None or oldest[0] is None else now - oldest[0],
             with_dead_items=database.row("SELECT count(*) FROM dead_pages")[0],
-            live=dict(database.rows("SELECT name, value FROM live")),
+            live=sqlite_notes.live(database),
         )
 
 

@@ -1,7 +1,8 @@
-"""The verbs that write, on an SQLite file; synchronous. What each one does is told in `verbs/*.sql`."""
+"""A worker at an SQLite file: that it lives, and its leases; synchronous. See also `verbs/*.sql`."""
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -13,7 +14,7 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError
 from silkline.files import make_private_folder
-from silkline.frontier import rules, sqlite_items, sqlite_pace
+from silkline.frontier import rules, sqlite_items, sqlite_notes, sqlite_pace
 from silkline.frontier.groups import KeyOf
 from silkline.frontier.liveness import WorkerLock
 from silkline.frontier.sqlite_arrivals import Arrivals, arrivals, claim, within_budget
@@ -33,7 +34,7 @@ from silkline.outcome import (
     Verdict,
     ends_a_visit,
 )
-from silkline.protocols import Decide, Deliver
+from silkline.protocols import Deliver
 
 T = TypeVar("T")
 
@@ -67,7 +68,8 @@ class SqliteStore:
             self._connected = open_writer(self._path, self._options)
             self.keys = kept_keys(self._connected)
             self._use_options()
-            self._settle_by_new_limits(now)
+            with self._connected.transaction():
+                sqlite_pace.settle_by_new_limits(self._connected, self._options, now)
             self._expire_the_dead(now)
         except BaseException:
             self.close(now)
@@ -183,50 +185,11 @@ class SqliteStore:
         with self._database.unsynced():
             self._database.run("INSERT INTO give_back VALUES (?, ?)", now, _json(tokens))
 
-    def block_host(self, host: str, seconds: float, now: float) -> None:
-        with self._database.transaction():
-            sqlite_pace.block(self._database, host, now + seconds)
-            self._settle(host, now)
-
-    def limit_host(
-        self, host: str, delay: float | None, cap: int | None, now: float, *, only_raise: bool
-    ) -> None:
-        with self._database.transaction():
-            sqlite_pace.limit(self._database, host, delay, cap, only_raise=only_raise)
-            self._settle_anew(host, now)
-
-    def pace(self, hosts: Sequence[str], decide: Decide, now: float) -> None:
-        with self._database.unsynced(), self._database.transaction():
-            for host in sqlite_pace.decide_paces(self._database, hosts, decide, now):
-                self._settle_anew(host, now)
-
-    def group(self, proposals: Mapping[str, str]) -> Mapping[str, str]:
-        """See `groups.Decided`."""
-        return sqlite_pace.decide_groups(self._database, proposals)
-
-    def change(self, step: Callable[[Database], T]) -> T:
-        """One that is not this class's own, in a transaction."""
-        with self._database.transaction():
+    def change(self, step: Callable[[Database], T], *, synced: bool) -> T:
+        """Run a step in a transaction; it is about nothing of this worker's own. synced: see
+        `Database.unsynced`."""
+        with contextlib.nullcontext() if synced else self._database.unsynced(), self._database.transaction():
             return step(self._database)
-
-    def keep(self, name: str, value: bytes, seconds: float, now: float) -> None:
-        with self._database.unsynced(), self._database.transaction():
-            self._database.run(
-                "DELETE FROM kept WHERE name IN (SELECT name FROM kept WHERE until <= ? LIMIT ?)",
-                now,
-                rules.SWEEP,
-            )
-            self._database.run(
-                "INSERT OR REPLACE INTO kept (name, value, until) VALUES (?, ?, ?)",
-                name,
-                value,
-                now + seconds,
-            )
-
-    def remember(self, facts: Mapping[str, str]) -> None:
-        with self._database.transaction():
-            for fact in facts.items():
-                self._database.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", *fact)
 
     def heartbeat(self, beat: Heartbeat, now: float) -> tuple[Mapping[str, str], bool]:
         """The live settings, and whether others have changed anything in the file since the last one."""
@@ -239,16 +202,7 @@ class SqliteStore:
                 now,
                 _json(beat),
             )
-            return self._live(), changed
-
-    def configure(self, changes: Mapping[str, str | None]) -> Mapping[str, str]:
-        with self._database.transaction():
-            for name, text in changes.items():
-                if text is None:
-                    self._database.run("DELETE FROM live WHERE name = ?", name)
-                else:
-                    self._database.run("INSERT OR REPLACE INTO live (name, value) VALUES (?, ?)", name, text)
-            return self._live()
+            return sqlite_notes.live(self._database), changed
 
     def apply(self, options: FrontierOptions, now: float) -> None:
         """Each worker computes the queues again: others, with the old limits still, may have been at them
@@ -256,11 +210,7 @@ class SqliteStore:
         self._options = options
         with self._database.transaction():
             self._use_options()
-            self._keep_limits()
-            self._settle_all(now)
-
-    def _live(self) -> Mapping[str, str]:
-        return dict(self._database.rows("SELECT name, value FROM live"))
+            sqlite_pace.settle_by(self._database, self._options, now)
 
     def _lease(self, count: int, now: float) -> LeaseBatch:
         with self._database.unsynced():
@@ -306,21 +256,6 @@ class SqliteStore:
         for position in positions.items():
             self._database.run("INSERT OR REPLACE INTO positions (sink, position) VALUES (?, ?)", *position)
 
-    def _settle_anew(self, host: str, now: float) -> None:
-        """Infinite makes `settle` forget what the old limits said."""
-        self._database.run(
-            "UPDATE queues SET due = 1e999 WHERE host = (SELECT id FROM hosts WHERE key = ?)", host
-        )
-        self._settle(host, now)
-
-    def _settle(self, host: str, now: float) -> None:
-        self._database.run(
-            "INSERT INTO touched (host, priority) SELECT q.host, q.priority "
-            "FROM hosts AS h JOIN queues AS q ON q.host = h.id WHERE h.key = ?",
-            host,
-        )
-        self._database.run("INSERT INTO settle VALUES (?)", now)
-
     def _use_options(self) -> None:
         options = self._options
         self._database.run("DELETE FROM options")
@@ -334,25 +269,6 @@ class SqliteStore:
             options.window,
             options.ceiling,
         )
-
-    def _settle_by_new_limits(self, now: float) -> None:
-        """Where the queues were last computed with other limits than this worker's, compute them again."""
-        with self._database.transaction():
-            if self._database.row("SELECT per_host, delay, ceiling FROM meta") != self._limits:
-                self._keep_limits()
-                self._settle_all(now)
-
-    @property
-    def _limits(self) -> tuple[int, float, int | None]:
-        return (self._options.per_host, self._options.delay, self._options.ceiling)
-
-    def _keep_limits(self) -> None:
-        self._database.run("UPDATE meta SET per_host = ?, delay = ?, ceiling = ?", *self._limits)
-
-    def _settle_all(self, now: float) -> None:
-        self._database.run("UPDATE queues SET due = 1e999")
-        self._database.run("INSERT INTO touched (host, priority) SELECT host, priority FROM queues")
-        self._database.run("INSERT INTO settle VALUES (?)", now)
 
     def _expire_the_dead(self, now: float) -> bool:
         """End the leases of workers that do not live, so that the next lease takes them back.
