@@ -283,6 +283,19 @@ async def test_wrong_credentials_are_named_by_their_line_once(
     assert proxy.refused > 2
 
 
+@pytest.mark.parametrize("wrong", ["me:wrong", ""])
+async def test_wrong_credentials_of_a_socks_proxy_are_named_too(
+    start: Start, serve: Serve, engine: Engine, wrong: str
+) -> None:
+    server, proxy, good = await serve({"/": PAGE}), await start(SocksProxy, "me", "right"), await start()
+    through = Through(engine(), [], [proxy.url(wrong), good.url()])
+    for _ in range(40):
+        assert await through.get(f"http://site.test:{server.port}/") == b"page"
+        through.clock.now += 700.0
+    assert through.told == ["proxies, entry 1: the proxy asks for other credentials (SOCKS)"]
+    assert proxy.refused
+
+
 async def test_a_proxy_that_hangs_from_the_start_holds_two_requests_at_most(
     start: Start, serve: Serve, engine: Engine
 ) -> None:

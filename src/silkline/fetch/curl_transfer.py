@@ -31,7 +31,7 @@ from silkline.fetch.head import Head, HeadReader
 from silkline.fetch.options import FetchOptions
 from silkline.fetch.pace import Pace
 from silkline.fetch.peer import address_of
-from silkline.fetch.proxy import DENIED
+from silkline.fetch.proxy import DENIED, DENIED_BY_SOCKS
 from silkline.fetch.redirect import REDIRECTS, location_of
 from silkline.fetch.target import origin
 from silkline.protocols import Guard
@@ -46,6 +46,8 @@ _UNREACHABLE = {
     22: "the network is unreachable",
 }
 """By CURLINFO_PROXY_ERROR: replies of a SOCKS proxy that does its work, while the server is not reached."""
+_DENIED = (12, 33)
+"""By the same: none of the ways to log in that we offered will do, or it does not know the user."""
 _CONNECTING = (
     pycurl.E_COULDNT_CONNECT,
     pycurl.E_COULDNT_RESOLVE_HOST,
@@ -294,8 +296,11 @@ class Transfer:
             if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
                 return ProxyError(DENIED, denied=True)
             return ProxyError(f"the proxy refused with status {status}", refused=True)
-        if code == E_PROXY and (what := _UNREACHABLE.get(get(pycurl.PROXY_ERROR))):
+        reply = get(pycurl.PROXY_ERROR) if code == E_PROXY else 0
+        if what := _UNREACHABLE.get(reply):
             return ConnectError(f"cannot connect: {what} from the proxy: {self.url[:200]}")
+        if reply in _DENIED:
+            return ProxyError(DENIED_BY_SOCKS, denied=True)
         socks = self.proxy.startswith("socks")
         reached = status or (socks and code not in _CONNECTING) or self._lines
         return None if reached else failure(cause, self.url, proxy=True)

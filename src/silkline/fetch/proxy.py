@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from silkline.errors import ProxyError
 
 DENIED = "the proxy asks for other credentials (407)"
+DENIED_BY_SOCKS = "the proxy asks for other credentials (SOCKS)"
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 

@@ -11,7 +11,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from silkline.errors import ConfigError, ConnectError, ProxyError
 from silkline.fetch.connector import Connector, exchange
-from silkline.fetch.proxy import ProxyAddress
+from silkline.fetch.proxy import DENIED_BY_SOCKS, ProxyAddress
 
 try:
     import python_socks
@@ -21,6 +21,8 @@ except ImportError:
 
 UNREACHABLE = {3: "the network is unreachable", 4: "the host is unreachable", 5: "the connection is refused"}
 """Replies of a proxy that does its work: it is the server that cannot be reached."""
+_DENIED = ("authentication failure", "No acceptable authentication")
+"""What python-socks says of wrong credentials, in part; it has no code for it."""
 MISSING = "a SOCKS proxy needs another package here: pip install 'silkline[socks]'"
 
 
@@ -81,6 +83,8 @@ class SocksConnector(Connector):
         except python_socks.ProxyError as error:
             if what := UNREACHABLE.get(error.error_code or 0):
                 raise ConnectError(f"cannot connect: {what} from the proxy: {req.url.authority}") from error
+            if any(words in str(error) for words in _DENIED):
+                raise ProxyError(DENIED_BY_SOCKS, denied=True) from error
             raise ProxyError(f"the proxy refused: {error}") from error
         except OSError as error:
             raise ProxyError(f"the proxy cannot be reached: {error}") from error

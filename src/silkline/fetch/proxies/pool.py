@@ -29,7 +29,6 @@ from silkline.fetch.proxies.health import Health
 from silkline.fetch.proxies.proxy import Proxy
 from silkline.fetch.proxies.roster import Roster, Tell
 from silkline.fetch.proxies.sources import Source
-from silkline.fetch.proxy import DENIED
 from silkline.protocols import CallNext, Clock
 from silkline.request import Request
 from silkline.response import Response
@@ -140,9 +139,9 @@ class ProxyPool:
             if not future.done():
                 future.set_result(None)
 
-    def denied(self, proxy: Proxy) -> None:
+    def denied(self, proxy: Proxy, error: ProxyError) -> None:
         """Its credentials are wrong."""
-        self.tell_once(f"{proxy.where or proxy.name}: {DENIED}")
+        self.tell_once(f"{proxy.where or proxy.name}: {error}")
 
     def tell_once(self, line: str) -> None:
         """What does not change by waiting."""
@@ -277,7 +276,7 @@ class _Visit:
         if surely or (isinstance(error, _PERHAPS_THE_PROXYS) and not self._pool.health.works(proxy.url)):
             self._pool.health.failed(proxy.url)
             if isinstance(error, ProxyError) and error.denied:
-                self._pool.denied(proxy)
+                self._pool.denied(proxy, error)
         else:
             self._pool.health.disappointed(proxy.url, self._host)
             if not refused:
