@@ -88,4 +88,12 @@ class Steered(msgspec.Struct, frozen=True):
     changes: Mapping[str, str]
 
 
-Event = Visited | Kept | Seeded | Trouble | LeftAlone | Stopping | Steered
+class ProxyFailed(msgspec.Struct, frozen=True):
+    """A proxy did not do its part, and another one was tried if there was one. proxy: its URL without user
+    and password, and its place in the list. error: what went wrong, in one line."""
+
+    proxy: str
+    error: str
+
+
+Event = Visited | Kept | Seeded | Trouble | LeftAlone | Stopping | Steered | ProxyFailed

@@ -9,6 +9,7 @@ from tests.proxies import TestProxy
 from tests.site import Site
 
 from silkline import Crawler, Page
+from silkline.observe.report import lines
 
 BAD_GATEWAY = b"HTTP/1.1 502 Bad\r\nContent-Length: 3\r\n\r\nbad"
 
@@ -37,3 +38,7 @@ async def test_a_proxy_that_says_502_loses_no_page_and_slows_no_host(fetcher: st
         await bad.stop()
     assert bad.asked
     assert (report.pages, report.dead, report.retried) == (41, {}, 0)
+    ((label, times),) = report.proxies_failed.items()
+    assert label == f"http://127.0.0.1:{bad.port} (--proxy, entry 1)"
+    assert 1 <= times <= len(bad.asked)
+    assert f"proxies   {label} failed " in "\n".join(lines(report))

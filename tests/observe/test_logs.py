@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from silkline.errors import ConfigError
-from silkline.events import Event, Kept, Seeded, Steered, Stopping, Trouble, Visited
+from silkline.events import Event, Kept, ProxyFailed, Seeded, Steered, Stopping, Trouble, Visited
 from silkline.observe.logs import LogHook, close, configure
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
@@ -93,6 +93,13 @@ def test_pages_that_are_done_are_logged_at_debug_only(logged: Logged) -> None:
     assert logged(visited(Done(), status=200), Kept(1, 0, 0, 1, 1, 0)) == []
     (entry,) = logged(visited(Done(), status=200), level="debug")
     assert (entry["event"], entry["status"], entry["level"]) == ("page done", 200, "debug")
+
+
+def test_failures_of_proxies_are_logged_at_debug_only(logged: Logged) -> None:
+    failed = ProxyFailed("http://proxy:1 (proxies.txt, line 3)", "the proxy cannot be reached")
+    assert logged(failed) == []
+    (entry,) = logged(failed, level="debug")
+    assert (entry["event"], entry["proxy"], entry["error"]) == ("proxy failed", failed.proxy, failed.error)
 
 
 def test_what_an_operator_should_know_is_logged(logged: Logged) -> None:

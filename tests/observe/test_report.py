@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from silkline.events import Kept, Seeded, Trouble, Visited
+from silkline.events import Kept, ProxyFailed, Seeded, Trouble, Visited
 from silkline.observe.report import FIELDS_SHOWN, Report, lines, next_steps, render, report_of
 from silkline.observe.snapshot import Snapshot
 from silkline.observe.tally import Tally
@@ -57,6 +57,16 @@ def test_the_figures_follow_from_the_snapshot() -> None:
     assert report.latency.p99 == pytest.approx(0.1, rel=0.02)
     assert report.failed == {"timeout": 1, "http_404": 1, "dns": 1}
     assert report.stats == Stats(waiting=3, done=20)
+
+
+def test_the_proxies_that_failed_most_are_named() -> None:
+    failed = [ProxyFailed(f"http://proxy:{n}", "away") for n in range(1, 8) for _ in range(n)]
+    report = report_after(*failed)
+    assert list(report.proxies_failed.items())[:2] == [("http://proxy:7", 7), ("http://proxy:6", 6)]
+    text = "\n".join(lines(report))
+    assert "  proxies   http://proxy:7 failed 7 times\n            http://proxy:6 failed 6 times\n" in text
+    assert "http://proxy:3 failed 3 times\n            and 2 more have failed" in text
+    assert "http://proxy:1 failed once" in "\n".join(lines(report_after(failed[0])))
 
 
 def test_items_that_are_dead_or_were_dropped_are_counted_by_what_they_are_for() -> None:

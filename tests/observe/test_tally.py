@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from silkline.events import Kept, Seeded, Stopping, Trouble, Visited
-from silkline.observe.tally import REASONS_KEPT, REFUSALS_KEPT, TEXTS_KEPT, Tally, merge
+from silkline.events import Kept, ProxyFailed, Seeded, Stopping, Trouble, Visited
+from silkline.observe.tally import OTHER_PROXIES, REASONS_KEPT, REFUSALS_KEPT, TEXTS_KEPT, Tally, merge
 from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Verdict
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -129,6 +129,15 @@ def test_dropped_items_count_by_a_bounded_number_of_reasons() -> None:
     kept = Kept(pages=1, retried=0, dead=0, items=0, links=0, stale=0, dead_items=3)
     tallies[0](kept)
     assert merge(tallies).dead_items == 3
+
+
+def test_failures_of_proxies_count_for_a_bounded_number_of_proxies() -> None:
+    tallies = [Tally(), Tally()]
+    for n in range(REFUSALS_KEPT + 30):
+        tallies[n % 2](ProxyFailed(f"http://proxy:{n}", "the proxy cannot be reached"))
+    both = merge(tallies)
+    assert len(both.proxies_failed) == REFUSALS_KEPT + 1
+    assert both.proxies_failed[OTHER_PROXIES] == 30
 
 
 def test_the_bytes_of_a_saved_file_are_those_that_came() -> None:

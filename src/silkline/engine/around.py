@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from silkline.config import Settings
 from silkline.errors import ConfigError
+from silkline.events import ProxyFailed, Trouble
 from silkline.fetch.bans import MARKERS, Bans
 from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.proxies.pool import ProxyPool
@@ -18,13 +19,13 @@ from silkline.fetch.proxies.sources import (
     source_of,
 )
 from silkline.fetch.session_pool import SessionPool
-from silkline.protocols import Middleware
+from silkline.protocols import Hook, Middleware
 
 
-def around_of(settings: Settings, sessions: Sessions, tell: Callable[[str], None]) -> Sequence[Middleware]:
+def around_of(settings: Settings, sessions: Sessions, hook: Hook) -> Sequence[Middleware]:
     """Around each fetch with its redirects, the first one outermost; what is switched off is not in it.
 
-    tell: gets a line when no proxy works, or their source does not.
+    hook: is told when no proxy works, or their source does not, and of each failure of one.
 
     Raises ConfigError for proxies that are none.
     """
@@ -33,8 +34,15 @@ def around_of(settings: Settings, sessions: Sessions, tell: Callable[[str], None
     if settings.sessions > 1:
         around.append(SessionPool(settings.sessions, sessions, bans))
     if (source := proxies_of(settings)) is not None:
-        region = settings.proxy_region
-        around.append(ProxyPool(source, region=region, bans=bans, sessions=sessions, tell=tell))
+        pool = ProxyPool(
+            source,
+            region=settings.proxy_region,
+            bans=bans,
+            sessions=sessions,
+            tell=lambda line: hook(Trouble(line)),
+            failed=lambda proxy, error: hook(ProxyFailed(proxy, error)),
+        )
+        around.append(pool)
     return around
 
 

@@ -54,7 +54,7 @@ async def fetch_once(request: Request, settings: Settings) -> Fetched:
         await named.name(hosts_of([request.url, *provider_of(settings)]))
         sessions = Sessions()
         fetcher = await fetcher_for(settings, opened, named, sessions, watchers=[seen.append])
-        fetch = compose(around_of(settings, sessions, _untold), fetcher.fetch)
+        fetch = compose(around_of(settings, sessions, _ignore), fetcher.fetch)
         try:
             response = await fetch(request)
         except FetchError as error:
@@ -70,9 +70,5 @@ async def fetch_once(request: Request, settings: Settings) -> Fetched:
             return msgspec.structs.replace(fetched, robots_error=error)
 
 
-def _untold(line: str) -> None:
-    """What is wrong with the proxies stands in the error, too."""
-
-
 def _ignore(event: Event) -> None:
-    """What is worth telling of a crawl is not of one page."""
+    """What is worth telling of a crawl is not of one page. What is wrong with the proxies is in its error."""

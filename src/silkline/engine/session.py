@@ -147,7 +147,7 @@ class Session:
             if keeper is not None:
                 await keeper.load()
             around = list(map(checked_middleware, self._plan.middleware))
-            around += around_of(settings, sessions, lambda line: self._tell(Trouble(line)))
+            around += around_of(settings, sessions, self._tell)
             if trail is not None:
                 around.insert(0, trail.around)
             reason = await self._work(frontier, fetcher, around, sinks, keeper, robots, scope, delivery)

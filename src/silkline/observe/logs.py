@@ -15,7 +15,7 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from silkline.errors import ConfigError
-from silkline.events import Event, Kept, LeftAlone, Seeded, Steered, Trouble, Visited
+from silkline.events import Event, Kept, LeftAlone, ProxyFailed, Seeded, Steered, Trouble, Visited
 from silkline.observe import figures
 from silkline.observe.logfile import SharedRotatingFileHandler
 from silkline.outcome import REFUSALS, Dead, Done, Moved, RetryLater
@@ -69,7 +69,7 @@ class LogHook:
 
     Failed visits: a retry as a warning, a dead letter as an error, with url, cause, error and deliveries,
     and the traceback of a handler. Items that cannot be delivered and troubles as warnings; seeds and the end
-    as information; pages that are done or refused only at level debug.
+    as information; failures of proxies, and pages that are done or refused, only at level debug.
     """
 
     def __init__(self, logger: FilteringBoundLogger) -> None:
@@ -91,6 +91,8 @@ class LogHook:
             self._seeded(event)
         elif isinstance(event, (Trouble, LeftAlone)):
             self._logger.warning(event.message)
+        elif isinstance(event, ProxyFailed):
+            self._logger.debug("proxy failed", proxy=event.proxy, error=event.error)
         elif isinstance(event, Steered):
             self._logger.info("live settings", **event.changes)
         else:

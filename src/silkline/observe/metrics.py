@@ -11,6 +11,7 @@ for and what it is called here:
     pages                   silkline_pages_total                  pages done
     items                   silkline_items_total, silkline_dead_items_total
     items left out          silkline_items_dropped_total          {reason}
+    failures of proxies     silkline_proxy_failures_total         {proxy}
     fields of items         silkline_items_made_total             {kind}
                             silkline_fields_filled_total          {kind, field}
     links                   silkline_links_added_total, silkline_links_dropped_total
@@ -138,6 +139,7 @@ def _counters(tally: Tally) -> Iterator[Metric]:
     yield _by_cause("retries", "Failed visits that were put back for another try.", retried)
     yield _by_cause("dead_letters", "Failed visits that ended in a dead letter.", dead)
     yield _labelled("items_dropped", "Items that steps dropped.", "reason", tally.items_dropped.copy())
+    yield _labelled("proxy_failures", "Proxies that failed.", "proxy", tally.proxies_failed.copy())
     responses = {f"http_{status}": number for status, number in tally.statuses.copy().items()}
     yield _labelled("responses", "Responses by HTTP status.", "status", _group(responses, strip="http_"))
     seeded = tally.seeded

@@ -28,6 +28,7 @@ ALREADY_FINISHED = "already finished"
 
 RULES_SHOWN = 3
 RULE_LENGTH = 160
+PROXIES_SHOWN = 5
 REASONS_SHOWN = 12
 FIELDS_SHOWN = 24
 
@@ -59,6 +60,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     success_rate: share (0..1) of the visits that did not fail; None if there were none.
     latency: None if there were no visits.
     failed: failed visits by cause, those that were retried included.
+    proxies_failed: how often each proxy failed, the most first; `failed` has no page that another one got.
     dead: dead letters that the job has now, by cause, but for those that were refused.
     refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
         no failures.
@@ -91,6 +93,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     success_rate: float | None = None
     latency: Latency | None = None
     failed: dict[str, int] = {}
+    proxies_failed: dict[str, int] = {}
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
     refused_by: dict[str, int] = {}
@@ -144,6 +147,7 @@ def report_of(
         success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
         latency=Latency(*measured) if measured else None,
         failed=failed,
+        proxies_failed=dict(Counter(tally.proxies_failed).most_common()),
         dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
         refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
         refused_by=refused_by,
@@ -247,6 +251,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
         rows.append(("latency", ", ".join(f"{name} {figures.latency(seconds)}" for name, seconds in named)))
     if report.failed:
         rows.append(("failures", _by_cause(report.failed)))
+    rows += _proxies(report.proxies_failed)
     if report.dead:
         total = count(sum(report.dead.values()))
         rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
@@ -291,6 +296,21 @@ def _filled(fields: Sequence[Field]) -> list[tuple[str, str]]:
     if len(fields) > FIELDS_SHOWN:
         rows.append(("", f"and {figures.count(len(fields) - FIELDS_SHOWN)} fields more"))
     return rows
+
+
+def _proxies(failed: Mapping[str, int]) -> list[tuple[str, str]]:
+    """A line for each of those that failed most."""
+    texts = [
+        f"{figures.one_line(proxy, RULE_LENGTH)} failed {_times(times)}"
+        for proxy, times in islice(failed.items(), PROXIES_SHOWN)
+    ]
+    if len(failed) > PROXIES_SHOWN:
+        texts.append(f"and {figures.count(len(failed) - PROXIES_SHOWN)} more have failed")
+    return [("" if n else "proxies", text) for n, text in enumerate(texts)]
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{figures.count(number)} times"
 
 
 def _left_out(report: Report) -> list[tuple[str, str]]:

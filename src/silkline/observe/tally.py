@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from silkline.events import Event, Kept, LeftAlone, Seeded, Trouble, Visited
+from silkline.events import Event, Kept, LeftAlone, ProxyFailed, Seeded, Trouble, Visited
 from silkline.observe import fields, histogram
 from silkline.observe.fields import FieldTally
 from silkline.observe.histogram import Histogram
@@ -18,6 +18,7 @@ REASONS_KEPT = 5
 TEXTS_KEPT = 20
 REFUSALS_KEPT = 50
 OTHER_REASONS = "other reasons"
+OTHER_PROXIES = "other proxies"
 FULL_HOST = "more than max_pages_per_host"
 
 
@@ -45,6 +46,7 @@ class Tally(msgspec.Struct):
     seeded: what the seeds brought, with the first few reasons of the invalid ones.
     troubles: how often each of the first few different messages came.
     fields: what the items hold, as they are made: those of pages that are visited again count again.
+    proxies_failed: how often each of the first few proxies did not do its part; no page need have suffered.
     left_alone: until when (Unix seconds) the last few hosts want to be left alone that have asked for it.
     """
 
@@ -71,6 +73,7 @@ class Tally(msgspec.Struct):
     seeded: Seeded = Seeded(0, 0, 0)
     troubles: dict[str, int] = {}
     fields: FieldTally = msgspec.field(default_factory=FieldTally)
+    proxies_failed: dict[str, int] = {}
     left_alone: dict[str, float] = {}
 
     @property
@@ -87,6 +90,8 @@ class Tally(msgspec.Struct):
             self.seeded = _sum_seeded((self.seeded, event))
         elif isinstance(event, Trouble):
             _count_text(self.troubles, event.message, 1)
+        elif isinstance(event, ProxyFailed):
+            _count_reason(self.proxies_failed, event.proxy, 1, OTHER_PROXIES)
         elif isinstance(event, LeftAlone):
             _count_text(self.troubles, event.message, 1)
             self.left_alone.pop(event.host, None)
@@ -163,6 +168,7 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         seeded=_sum_seeded(t.seeded for t in parts),
         troubles=_sum_texts(t.troubles for t in parts),
         fields=fields.merge(t.fields for t in parts),
+        proxies_failed=_sum_reasons((t.proxies_failed for t in parts), OTHER_PROXIES),
         left_alone={host: until for t in parts for host, until in t.left_alone.copy().items()},
     )
 
@@ -192,17 +198,17 @@ def _count_refused(counts: dict[str, Refused], reason: str, refused: Refused) ->
     counts[reason] = counts.get(reason, NONE_REFUSED) + refused
 
 
-def _sum_reasons(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+def _sum_reasons(counts: Iterable[dict[str, int]], other: str = OTHER_REASONS) -> dict[str, int]:
     summed: dict[str, int] = {}
     for part in counts:
         for reason, number in part.copy().items():
-            _count_reason(summed, reason, number)
+            _count_reason(summed, reason, number, other)
     return summed
 
 
-def _count_reason(counts: dict[str, int], reason: str, number: int) -> None:
+def _count_reason(counts: dict[str, int], reason: str, number: int, other: str = OTHER_REASONS) -> None:
     if reason not in counts and len(counts) >= REFUSALS_KEPT:
-        reason = OTHER_REASONS
+        reason = other
     counts[reason] = counts.get(reason, 0) + number
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
 from typing import NoReturn
 
@@ -70,7 +70,8 @@ class ProxyPool:
 
     source: where the proxies come from. region: a tag that they must have, "" for all. sessions: the job's,
     so that one that begins anew gets another proxy. tell: gets a line when no proxy works any more, or
-    something is wrong with the source.
+    something is wrong with the source. failed: gets the label of a proxy and what went wrong, each time one
+    does not do its part.
 
     A Request says `proxy=""` to go without one, `proxy="region:de"` for one with that tag, or gives a URL.
     """
@@ -83,6 +84,7 @@ class ProxyPool:
         bans: Bans | None = None,
         sessions: Sessions | None = None,
         tell: Tell | None = None,
+        failed: Callable[[str, str], None] | None = None,
         clock: Clock = monotonic,
     ) -> None:
         self.tell = tell or _silently
@@ -91,6 +93,7 @@ class ProxyPool:
         self.health = Health(clock)
         self.choice = Choice(self.health, sessions, clock)
         self.roster = Roster(source, lambda line: self.tell(line), clock)
+        self._failed = failed
         self._region = region.lower()
         self._down = False
         self._told: set[str] = set()
@@ -156,6 +159,26 @@ class ProxyPool:
             return ProxyError(line)
         return NoProxyError(line, seconds * random.uniform(1.0, 1.5) + random.uniform(1.0, 5.0))
 
+    def failed(self, url: str, error: str) -> None:
+        """It is the proxy's fault."""
+        self.health.failed(url)
+        self._note(url, error)
+
+    def failed_for(self, url: str, host: str, error: str) -> None:
+        """It is the proxy's fault, with that host: it has just worked for others."""
+        self.health.failed_for(url, host)
+        self._note(url, error)
+
+    def banned(self, url: str, host: str, *, confirmed: bool) -> None:
+        """The host blocks it. confirmed: it let another proxy through."""
+        self.health.banned(url, host, confirmed=confirmed)
+        if confirmed:
+            self._note(url, f"{host} has banned it")
+
+    def _note(self, url: str, error: str) -> None:
+        if self._failed is not None:
+            self._failed(self.roster.label(url), error)
+
     def succeeded(self, proxy: Proxy, host: str, seconds: float) -> None:
         self.health.succeeded(proxy.url, host, seconds)
         if self._down:
@@ -196,7 +219,7 @@ class _Visit:
                 waits += 1
                 await pool.wait(self._host, self._tag)
         for url in self._banned:  # by all that were tried: it may be the page that nobody gets
-            pool.health.banned(url, self._host, confirmed=False)
+            pool.banned(url, self._host, confirmed=False)
         if self._bad_gateway is not None:
             self._weigh(self._bad_gateway)
         if self._answer is None:
@@ -228,7 +251,7 @@ class _Visit:
         if reason is None:
             pool.succeeded(proxy, host, perf_counter() - started)
             for url in self._banned:
-                pool.health.banned(url, host, confirmed=True)
+                pool.banned(url, host, confirmed=True)
             for url in (*self._doubtful, *self._gateways):
                 self._blame(url)
             self._banned.clear()
@@ -258,15 +281,16 @@ class _Visit:
                 health.answered(url)
             self._answer = response
         elif self._answer is None:
-            health.failed(gateways[0])
             self._failure = ProxyError(f"the proxy answered with status {response.status}")
+            self._pool.failed(gateways[0], str(self._failure))
 
     def _blame(self, url: str) -> None:
         """Another proxy got what this one did not."""
+        error = "another proxy got what it did not"
         if self._pool.health.works(url):
-            self._pool.health.failed_for(url, self._host)
+            self._pool.failed_for(url, self._host, error)
         else:
-            self._pool.health.failed(url)
+            self._pool.failed(url, error)
 
     def _note_failure(self, proxy: Proxy, error: FetchError) -> bool:
         """False: another proxy should be tried. Raises what is the page's own failure."""
@@ -274,7 +298,7 @@ class _Visit:
         surely = isinstance(error, ProxyError) and not refused
         # What may be either one's fault is the page's if the proxy did something well a short while ago.
         if surely or (isinstance(error, _PERHAPS_THE_PROXYS) and not self._pool.health.works(proxy.url)):
-            self._pool.health.failed(proxy.url)
+            self._pool.failed(proxy.url, str(error))
             if isinstance(error, ProxyError) and error.denied:
                 self._pool.denied(proxy, error)
         else:

@@ -36,6 +36,11 @@ class Proxy(msgspec.Struct, frozen=True):
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     @property
+    def label(self) -> str:
+        """The name and the place in the list."""
+        return f"{self.name} ({self.where})" if self.where else self.name
+
+    @property
     def is_socks(self) -> bool:
         return self.url.startswith("socks")
 

@@ -28,11 +28,16 @@ class Roster:
         self._clock = clock
         self._proxies: Sequence[Proxy] = ()
         self._by_tag: dict[str, Sequence[Proxy]] = {}
+        self._labels: dict[str, str] = {}
         self._loaded_at: float | None = None
         self._loading: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._proxies)
+
+    def label(self, url: str) -> str:
+        """Of a proxy, also of one that is in the list no more."""
+        return self._labels.get(url) or Proxy(url).label
 
     def tagged(self, tag: str) -> Sequence[Proxy]:
         """Those with that tag; all for ""."""
@@ -68,6 +73,7 @@ class Roster:
             self._note(f"{self._source.what}: there is no proxy in it any more; the last list stays")
             return
         self._proxies, self._by_tag = tuple(proxies), {}
+        self._labels = {proxy.url: proxy.label for proxy in proxies}
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         self._note(f"{wrong[0]}{more}" if wrong else "")
 
