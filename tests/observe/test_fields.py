@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from silkline.observe.fields import (
@@ -172,6 +172,7 @@ records = st.dictionaries(
 several = st.lists(st.tuples(st.sampled_from(["default", "A"]), records), max_size=12)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(several, several)
 def test_parts_that_are_merged_are_as_if_counted_in_one(first: list[Any], second: list[Any]) -> None:
     parts = [FieldTally(), FieldTally()]
