@@ -7,7 +7,7 @@ import gzip
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from certificates import Authority
@@ -16,10 +16,15 @@ from raw_server import Serve, answer_of
 from tests.nginx import nginx
 from tests.waiting import until
 
+from silkline.config import Settings
+from silkline.engine.around import around_of
 from silkline.errors import BlockedError, DecodeError, TooLargeError
+from silkline.fetch.cookies.sessions import Sessions
 from silkline.fetch.curl import CurlFetcher
 from silkline.fetch.http import HttpFetcher
+from silkline.fetch.middleware import compose
 from silkline.fetch.options import FetchOptions
+from silkline.protocols import Hook
 from silkline.request import Request
 
 PAGE = b"<p>" + b"page " * 2_000
@@ -149,6 +154,31 @@ async def test_a_server_without_http3_is_spoken_to_in_http1(
     response = await fetchers(http_version="3").fetch(Request(f"https://localhost:{tcp.port}/"))
     assert (response.http_version, response.body) == ("1.1", b"tcp")
     assert time.monotonic() - started < 5
+
+
+async def test_that_a_server_has_not_the_version_that_is_asked_for_is_told_once(
+    authority: Authority, fetchers: Any, serve: Serve, site: str
+) -> None:
+    tls = authority.issue("localhost").server_context()
+    plain, secure = (
+        await serve({"/": answer_of(200, {}, b"x")}),
+        await serve({"/": answer_of(200, {}, b"x")}, tls=tls),
+    )
+    told: list[str] = []
+    hook = cast(Hook, lambda event: told.append(event.message))
+    old = f"https://localhost:{secure.port}/"
+    for wanted, asked, answered in (
+        ("2", [plain.url(), f"{site}/page.html", old, old], "1.1: the host does not speak it, or a proxy"),
+        ("3", [plain.url(), f"{site}/page.html", old], "2: the host does not speak it, or UDP does not"),
+    ):
+        told.clear()
+        settings = Settings(fetcher="curl", http_version=wanted)
+        fetch = compose(around_of(settings, Sessions(), hook), fetchers(http_version=wanted).fetch)
+        for url in asked:
+            await fetch(Request(url))
+        assert len(told) == 1
+        assert told[0].startswith(f"HTTP/{wanted} was asked for, and https://localhost:")
+        assert f"answered in HTTP/{answered}" in told[0]
 
 
 async def test_the_guard_is_asked_about_quic_too(authority: Authority) -> None:

@@ -1,4 +1,5 @@
-"""Middleware around the whole fetch, as the settings say: sessions that take turns, and proxies."""
+"""Middleware around the whole fetch, as the settings say: sessions that take turns, proxies, a look at the
+version of HTTP."""
 
 from __future__ import annotations
 
@@ -19,16 +20,22 @@ from silkline.fetch.proxies.sources import (
     source_of,
 )
 from silkline.fetch.session_pool import SessionPool
+from silkline.fetch.spoken import SpokenVersion
 from silkline.protocols import Hook, Middleware
 
 
 def around_of(settings: Settings, sessions: Sessions, hook: Hook) -> Sequence[Middleware]:
     """Around each fetch with its redirects, the first one outermost; what is switched off is not in it.
 
-    hook: is told when no proxy works, or their source does not, and of each failure of one.
+    hook: is told when no proxy works, or their source does not, of each failure of one, and of a host that
+        does not speak the version of HTTP that is asked for.
 
     Raises ConfigError for proxies that are none.
     """
+
+    def tell(line: str) -> None:
+        hook(Trouble(line))
+
     bans = Bans(settings.ban_statuses, (*MARKERS, *settings.ban_markers))
     around: list[Middleware] = []
     if settings.sessions > 1:
@@ -39,10 +46,12 @@ def around_of(settings: Settings, sessions: Sessions, hook: Hook) -> Sequence[Mi
             region=settings.proxy_region,
             bans=bans,
             sessions=sessions,
-            tell=lambda line: hook(Trouble(line)),
+            tell=tell,
             failed=lambda proxy, error: hook(ProxyFailed(proxy, error)),
         )
         around.append(pool)
+    if settings.http_version in ("2", "3"):
+        around.append(SpokenVersion(settings.http_version, tell))
     return around
 
 
