@@ -22,7 +22,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 run: $(VENV)/.installed       ## crawl the bundled demo shop; URL=https://... crawls that instead
 	@$(BIN)/silkline $(if $(URL),crawl '$(URL)' --follow-all,demo --crawl) $(ARGS)
 
+# The suite starts hundreds of processes: none of them compiles what another one has compiled.
+test soak: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.installed-dev  ## the whole suite, several tests at a time (ARGS='-n 0': one)
+	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(VENV)/.installed-dev ## lint, types, import layers
