@@ -16,7 +16,8 @@ class Visited(msgspec.Struct, frozen=True):
     lead to another host the visit goes on there with a lease of its own; the verdict is then Moved.
 
     dropped_links: those that were not followed. refused: those among them that the rules of the crawl refuse,
-    by the reason. items_dropped: items that pipeline steps have dropped, by the reason.
+    by the reason. items_dropped: items that pipeline steps have dropped, by the reason. elsewhere: it is
+    another politeness group than the lease's that has answered, as a fetcher of the user's own may have it.
     """
 
     outcome: Outcome
@@ -25,6 +26,7 @@ class Visited(msgspec.Struct, frozen=True):
     dropped_links: int = 0
     refused: Mapping[str, Refused] = {}
     items_dropped: Mapping[str, int] = {}
+    elsewhere: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -123,6 +123,24 @@ def test_a_host_that_redirects_is_judged_by_its_redirects_too(tmp_path: Path) ->
     assert paces[1] is None  # it has answered well
 
 
+def test_failures_behind_redirects_within_a_domain_slow_it_down(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        if request.host.startswith("a."):
+            return web.Response(status=302, headers={"Location": f"{targets}{request.path}"})
+        return web.Response(status=500)
+
+    with Site({f"/{n}": answer for n in range(60)}, delay=0.02) as site:
+        targets = site.url.replace("127.0.0.1", "b.shop.localhost")
+        urls = [f"{site.url.replace('127.0.0.1', 'a.shop.localhost')}/{n}" for n in range(60)]
+        where = f"sqlite:///{tmp_path}/job.db"
+        by_domain: dict[str, Any] = {"politeness_by": "domain", "allow_private": True, "robots": False}
+        crawler = Crawler("moved", frontier=where, quiet=True, retries=0, **by_domain)
+        crawler.handler(nothing)
+        crawler.run(urls)
+        (pace,) = asyncio.run(paces_of(tmp_path / "job.db", urls[:1]))
+    assert pace is not None
+
+
 async def paces_of(path: Path, urls: list[str]) -> list[tuple[int, float] | None]:
     """(cap, delay) of their hosts, as their answers have led to."""
     frontier = SqliteFrontier(path, FrontierOptions(job="moved"))

@@ -17,8 +17,9 @@ from aiohttp import web
 from tests import servers
 from tests.site import Answer, Site, check_spacing
 
-from silkline import Crawler
+from silkline import Crawler, Request, Response
 from silkline.engine import turns
+from silkline.events import Visited
 from silkline.frontier.sqlite import SqliteFrontier
 
 Store = dict[str, Any]
@@ -124,8 +125,6 @@ def test_redirects_keep_the_crawl_delay_of_the_host_they_lead_to(store: Store) -
 
 def test_a_page_that_redirects_have_led_elsewhere_is_as_it_would_be_at_once(tmp_path: Path) -> None:
     """History, items and identity; a POST becomes a GET; the fragment stays."""
-    from silkline import Request
-
     seen: list[tuple[str, str, tuple[str, ...], str]] = []
 
     async def end(request: web.Request) -> web.Response:
@@ -234,3 +233,31 @@ def test_a_redirect_that_runs_out_while_it_waits_begins_anew(
     assert (report.pages, report.dead) == (6, {"http_403": 1})
     assert len(given) > 7
     assert sum("never" in key for key in given) == 3
+
+
+@pytest.mark.parametrize(
+    ("by", "target", "elsewhere"),
+    [
+        ("host", "http://a.shop.test/end", False),
+        ("host", "http://b.shop.test/end", True),
+        ("domain", "http://b.shop.test/end", False),
+        ("domain", "http://other.test/end", True),
+        ("ip", "http://127.0.0.2/end", True),
+    ],
+)
+def test_an_answer_counts_for_the_group_that_gave_it(by: str, target: str, elsewhere: bool) -> None:
+    """Also where a fetcher of the user's own has followed the redirects."""
+    start = "http://127.0.0.1/" if by == "ip" else "http://a.shop.test/"
+
+    class Following:
+        async def fetch(self, request: Request) -> Response:
+            busy = ((b"Retry-After", b"7"),)
+            return Response(target, 429, busy, b"", request, history=(request.url,))
+
+    visits: list[Visited] = []
+    settings: dict[str, Any] = {"politeness_by": by, "retries": 0, "robots": False, "quiet": True}
+    crawler = Crawler("job", frontier="memory:", fetcher=Following(), hooks=[visits.append], **settings)
+    crawler.handler(lambda page: None)
+    crawler.run(start)
+    (visited,) = [event for event in visits if isinstance(event, Visited)]
+    assert (visited.elsewhere, visited.outcome.block_host) == (elsewhere, 0.0 if elsewhere else 7.0)

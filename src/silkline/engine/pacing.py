@@ -15,7 +15,7 @@ import msgspec
 
 from silkline.config import Settings
 from silkline.engine.leases import Held
-from silkline.engine.turns import hops, is_elsewhere
+from silkline.engine.turns import hops
 from silkline.events import Visited
 from silkline.outcome import Done, HostPace, Moved
 from silkline.politeness.limiter import ALARMS, advance
@@ -105,7 +105,7 @@ class Pacing:
         if not isinstance(verdict, (Done, Moved)):
             cause = verdict.cause
             if cause in BUSY or cause in FAILED:
-                if response is not None and is_elsewhere(response, lease):
+                if visited.elsewhere:
                     return
                 if cause in BUSY:
                     sample.busy += 1
@@ -119,7 +119,7 @@ class Pacing:
         if response is None or response.from_cache:
             return
         # What waits for its turn elsewhere was answered here; where it goes on, that host answers.
-        if isinstance(verdict, Done) and is_elsewhere(response, lease):
+        if isinstance(verdict, Done) and visited.elsewhere:
             return
         watch.in_a_row = 0
         sample.answered += 1

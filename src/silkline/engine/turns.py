@@ -49,6 +49,14 @@ class Turns:
         (host,) = await self._keys((onward.url,))
         return Moved(host, onward)
 
+    async def led_away(self, response: Response, lease: Lease) -> bool:
+        """Whether redirects have led the visit out of the lease's politeness group: a fetcher of the user's
+        own follows them itself."""
+        if not was_redirected(response, lease) or host_of(response.url) == host_of(lease.request.target):
+            return False
+        (host,) = await self._keys((response.url,))
+        return host != lease.host
+
     async def anew(self, lease: Lease, error: SilklineError) -> Moved | None:
         """Begin again at the first URL, TRIES times at most, where the one that redirects led to may have
         run out while it waited: some are good for a minute. None where that is not why it failed."""
@@ -101,8 +109,3 @@ def hops(response: Response, lease: Lease) -> int:
 def was_redirected(response: Response, lease: Lease) -> bool:
     """Whether this visit has met redirects, beyond those that led it to where it began."""
     return hops(response, lease) > 1
-
-
-def is_elsewhere(response: Response, lease: Lease) -> bool:
-    """Whether redirects have led to another host: a fetcher of the user's own follows them itself."""
-    return was_redirected(response, lease) and host_of(response.url) != host_of(lease.request.target)

@@ -14,7 +14,7 @@ from silkline.engine.effects import LinkRules, handle, is_cancelled, page_text
 from silkline.engine.items import ItemMaker
 from silkline.engine.retry import RetryPolicy, host_block
 from silkline.engine.steps import Steps
-from silkline.engine.turns import Turns, is_elsewhere, was_redirected
+from silkline.engine.turns import Turns, was_redirected
 from silkline.errors import FatalError, Postponed, SilklineError, StatusError
 from silkline.events import Visited
 from silkline.fetch.retry_after import retry_after_seconds
@@ -76,7 +76,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     """
     started = perf_counter()
     response: Response | None = None
-    dropped, refused, items_dropped = 0, NOTHING, NO_ITEMS
+    dropped, refused, items_dropped, elsewhere = 0, NOTHING, NO_ITEMS, False
     try:
         handler = tools.router.handler(lease.request.label)
         if tools.policy is not None:
@@ -89,6 +89,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             verdict = await tools.turns.moved(response.onward)
             archived = await tools.items.archived(response, lease)
             return Visited(Outcome(lease, verdict, archived), response, perf_counter() - started)
+        if response.history and tools.turns is not None:
+            elsewhere = await tools.turns.led_away(response, lease)
         expect_success(response, tools.clock)
         if tools.busy and not was_redirected(response, lease):
             tools.busy.answered(lease.host, started)
@@ -116,7 +118,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         failed: Verdict = tools.retry.verdict(error, lease.request)
         if tools.turns is not None:
             failed = await tools.turns.anew(lease, error) or failed
-        block = blocked_for(error, response, lease, tools.busy, started)
+        # It may be another host that is busy; that one's requests will find out themselves.
+        block = 0.0 if elsewhere else blocked_for(error, lease.host, tools.busy, started)
         archived = await tools.items.archived(response, lease)
         outcome = Outcome(lease, failed, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
@@ -124,18 +127,14 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             raise
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
-    return Visited(outcome, response, perf_counter() - started, dropped, refused, items_dropped)
+    seconds = perf_counter() - started
+    return Visited(outcome, response, seconds, dropped, refused, items_dropped, elsewhere)
 
 
-def blocked_for(
-    error: SilklineError, response: Response | None, lease: Lease, busy: BusyHosts, started: float
-) -> float:
-    """Seconds for which the lease's host is to be left alone after this error; 0 for not at all."""
+def blocked_for(error: SilklineError, host: str, busy: BusyHosts, started: float) -> float:
+    """Seconds for which the host is to be left alone after this error; 0 for not at all."""
     block = host_block(error)
-    # It may be another host that is busy; that one's requests will find out themselves.
-    if block != 0.0 and response is not None and is_elsewhere(response, lease):
-        return 0.0
-    return busy.busy(lease.host, started, perf_counter()) if block is None else block
+    return busy.busy(host, started, perf_counter()) if block is None else block
 
 
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:
