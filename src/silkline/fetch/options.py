@@ -17,7 +17,8 @@ ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of an engine.
 
-    timeout: seconds for one whole fetch, redirects included.
+    timeout: seconds for one whole fetch, with the redirects that are followed at once; where one waits for
+        its turn at another host, there is as much again for what follows.
     connect_timeout: seconds for one connection: resolving the name, TCP and TLS together.
     read_timeout: seconds until all headers are there, and again for each further piece of the body.
     max_body: bytes of one decoded body.
@@ -25,7 +26,7 @@ class FetchOptions(msgspec.Struct, frozen=True, kw_only=True):
     save_timeout: seconds for the whole fetch of a file, in place of `timeout`.
     files_dir: the folder of the files; "" for the working directory, and absolute paths anywhere.
     max_headers: bytes of one response's headers.
-    max_redirects: redirects followed in one fetch.
+    max_redirects: redirects followed in one fetch, with those that have led to where it begins.
     follow_refresh: whether pages that refresh to another URL at once are left for it.
     limit: connections in use at once; as many again may be idle.
     connections: the number that `limit` has whatever becomes of the concurrency; None for none.
