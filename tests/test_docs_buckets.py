@@ -27,10 +27,10 @@ def test_the_command_fills_the_bucket_as_shown(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
             assert "s3cret" not in done.stderr + done.stdout
         [shown] = [json.loads(block.code) for block in blocks(BUCKETS) if block.language == "json"]
-        manifest = json.loads(server.content("items.manifest.json"))
+        manifest = json.loads(server.content("items.jsonl.gz.manifest.json"))
         assert manifest.keys() == shown.keys()
         assert manifest["parts"][0].keys() == shown["parts"][0].keys()
         assert [part["name"] for part in manifest["parts"]] == ["items-000001.jsonl.gz"]
-        assert all(row["price"] for row in server.items("items.manifest.json"))
+        assert all(row["price"] for row in server.items("items.jsonl.gz.manifest.json"))
     finally:
         server.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from silkline.errors import ConfigError, SinkError
 from silkline.outcome import Item
 from silkline.sinks.bucket_parts import bucket_parts
-from silkline.sinks.choose import objects_sink
+from silkline.sinks.choose import discard_owned, objects_sink
 from silkline.sinks.export import Target, export
 from silkline.sinks.format import Format
 from silkline.sinks.objects import ObjectsSink
@@ -111,6 +112,69 @@ def test_outputs_that_differ_only_in_the_ending_are_read_each_by_itself(bucket: 
         bucket_parts(bucket.url("items.parquet"))
 
 
+def rows_of(output: str) -> list[int]:
+    Path("all.jsonl").unlink(missing_ok=True)
+    export(bucket_parts(output), Target("all.jsonl"))
+    return [int(row["n"]) for row in read_rows(Path("all.jsonl"))]
+
+
+def shared_manifest(bucket: S3Server, stem: str, *endings: str) -> Path:
+    """In place of the outputs' own ones, as they were written once."""
+    own = [bucket.folder / f"{stem}{ending}.manifest.json" for ending in endings]
+    manifests = [json.loads(path.read_bytes()) for path in own]
+    parts = [part for manifest in manifests for part in manifest["parts"]]
+    shared = bucket.folder / f"{stem}.manifest.json"
+    shared.write_text(json.dumps({**manifests[0], "parts": parts}))
+    for path in own:
+        path.unlink()
+    return shared
+
+
+def test_an_output_beside_one_with_another_ending_comes_and_goes_alone(bucket: S3Server) -> None:
+    old, new = bucket.url("items.jsonl"), bucket.url("items.jsonl.gz")
+    filled(old, range(3))
+    sink = filled(new, range(5))
+    assert (rows_of(old), rows_of(new)) == (list(range(3)), list(range(5)))
+    discard_owned([new], frozenset({sink.name}))
+    assert rows_of(old) == list(range(3))
+    assert bucket.names() == ["items-000001.jsonl", "items.jsonl.manifest.json"]
+
+
+def test_a_manifest_that_outputs_shared_is_read_until_each_has_its_own(bucket: S3Server) -> None:
+    outputs = [bucket.url(f"items{ending}") for ending in (".jsonl", ".csv")]
+    sinks = [filled(output, range(3)) for output in outputs]
+    shared = shared_manifest(bucket, "items", ".jsonl", ".csv")
+    assert [rows_of(output) for output in outputs] == [[0, 1, 2]] * 2
+    for left, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
+        again = objects_sink(output)
+        again.open(position := '{"number":2}')
+        again.finish(again.write([Item(9, 0, {sink.name: sink.encode({"n": 9})})], position))
+        again.close()
+        assert rows_of(output) == [0, 1, 2, 9]
+        assert shared.exists() is (left == 0)
+        assert [rows_of(each)[:3] for each in outputs] == [[0, 1, 2]] * 2
+
+
+def test_starting_over_takes_an_output_out_of_the_manifest_that_it_shared(bucket: S3Server) -> None:
+    kept, gone = bucket.url("items.jsonl"), bucket.url("items.csv")
+    filled(kept, range(3))
+    sink = filled(gone, range(4))
+    shared_manifest(bucket, "items", ".jsonl", ".csv")
+    discard_owned([gone], frozenset({sink.name}))
+    assert bucket.names() == ["items-000001.jsonl", "items.manifest.json"]
+    assert rows_of(kept) == [0, 1, 2]
+    with pytest.raises(ConfigError, match="there is no manifest of it"):
+        bucket_parts(gone)
+
+
+def test_manifests_of_workers_from_before_and_of_now_are_read_together(bucket: S3Server) -> None:
+    url = bucket.url("items.jsonl")
+    for place, worker in enumerate(WORKERS):
+        filled(url, range(place * 10, place * 10 + 10), worker)
+    shared_manifest(bucket, f"items-{WORKERS[0]}", ".jsonl")
+    assert rows_of(url) == list(range(20))
+
+
 def test_a_mended_item_goes_beside_the_good_ones_of_its_page_in_a_part(bucket: S3Server) -> None:
     sink = objects_sink(bucket.url("items.db"))
 
@@ -138,6 +202,6 @@ def test_a_part_that_was_changed_and_a_manifest_that_is_missing_are_one_line(buc
     path.unlink()
     with pytest.raises(SinkError, match="is not there"):
         export(bucket_parts(url), Target("all.jsonl"))
-    (bucket.folder / "items.manifest.json").write_text("{")
+    (bucket.folder / "items.jsonl.manifest.json").write_text("{")
     with pytest.raises(SinkError, match="its manifest cannot be read"):
         bucket_parts(url)

@@ -52,8 +52,8 @@ def test_parts_are_uploaded_when_they_are_large_enough_and_at_the_end(bucket: S3
     names = bucket.names()
     assert before >= 2
     assert names[0] == f"a/b/items-000001{ending}"
-    assert names[-1] == "a/b/items.manifest.json"
-    assert numbers(bucket.items("a/b/items.manifest.json")) == list(range(600))
+    assert names[-1] == f"a/b/items{ending}.manifest.json"
+    assert numbers(bucket.items(f"a/b/items{ending}.manifest.json")) == list(range(600))
     assert sink.finish(position) == position
 
 
@@ -65,7 +65,7 @@ def test_a_large_part_is_uploaded_in_several_pieces(bucket: S3Server) -> None:
     ]
     sink.finish(sink.write(big, None))
     assert len(bucket.content("items-000001.jsonl")) > 15_000_000
-    assert numbers(bucket.items("items.manifest.json")) == [0, 1, 2, 3]
+    assert numbers(bucket.items("items.jsonl.manifest.json")) == [0, 1, 2, 3]
 
 
 def test_a_job_goes_on_with_a_new_part_after_it_was_finished(bucket: S3Server) -> None:
@@ -76,7 +76,7 @@ def test_a_job_goes_on_with_a_new_part_after_it_was_finished(bucket: S3Server) -
         position = sink.finish(sink.write(items(sink, *range(start, start + 10)), position))
         sink.close()
     assert len(bucket.names()) == 4
-    assert numbers(bucket.items("items.manifest.json")) == list(range(30))
+    assert numbers(bucket.items("items.jsonl.gz.manifest.json")) == list(range(30))
 
 
 def test_what_was_not_committed_is_not_there(bucket: S3Server) -> None:
@@ -89,7 +89,7 @@ def test_what_was_not_committed_is_not_there(bucket: S3Server) -> None:
     again = objects_sink(url)
     again.open(first)
     again.finish(again.write(items(again, 300), first))
-    assert numbers(bucket.items("items.manifest.json")) == [*range(100), 300]
+    assert numbers(bucket.items("items.jsonl.gz.manifest.json")) == [*range(100), 300]
 
 
 def test_a_bucket_that_is_away_holds_nothing_up_until_the_end(
@@ -110,7 +110,7 @@ def test_a_bucket_that_is_away_holds_nothing_up_until_the_end(
         sink.finish(position)
     bucket.start()
     sink.finish(position)
-    assert numbers(bucket.items("items.manifest.json")) == list(range(200))
+    assert numbers(bucket.items("items.jsonl.gz.manifest.json")) == list(range(200))
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_workers_of_a_server_have_parts_and_manifests_of_their_own(bucket: S3Ser
         sink.open(None)
         sink.finish(sink.write(items(sink, 1, 2), None))
     assert [name for name in bucket.names() if "manifest" in name] == [
-        "items-h-1.manifest.json",
-        "items-h-2.manifest.json",
+        "items-h-1.jsonl.manifest.json",
+        "items-h-2.jsonl.manifest.json",
     ]
 
 
@@ -209,7 +209,7 @@ def test_killed_at_any_instant_the_manifest_names_every_item_once(
             if number % 7 == 3:
                 bucket.start()
         assert launcher.start(command, folder=tmp_path, spider=spider).ended() == 0
-        found = sorted(row["url"] for row in bucket.items("items.manifest.json"))
+        found = sorted(row["url"] for row in bucket.items("items.jsonl.gz.manifest.json"))
         assert found == sorted(site.url + path for path in pages)
         assert len(bucket.names()) > 5
 
@@ -246,4 +246,4 @@ def test_a_script_without_a_guard_starts_over(tmp_path: Path, bucket: S3Server) 
             words = [sys.executable, "script.py", f"{site.url}/", bucket.url("items.jsonl")]
             done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
             assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
-    assert numbers(bucket.items("items.manifest.json")) == [1]
+    assert numbers(bucket.items("items.jsonl.manifest.json")) == [1]

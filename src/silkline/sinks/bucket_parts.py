@@ -11,7 +11,8 @@ from silkline.errors import ConfigError, SinkError
 from silkline.sinks.choose import objects_sink, sink_for
 from silkline.sinks.committed import Committed, JsonLines, Row
 from silkline.sinks.jsonl import JsonLinesSink
-from silkline.sinks.objects import ObjectsSink, Part
+from silkline.sinks.manifest import Part
+from silkline.sinks.objects import ObjectsSink
 from silkline.sinks.packed import PackedLinesSink
 from silkline.sinks.whole import whole
 

@@ -28,6 +28,7 @@ from silkline.sinks.bucket import Bucket
 from silkline.sinks.failing import answering
 from silkline.sinks.faultpoint import reach
 from silkline.sinks.jsonl import JsonLinesSink
+from silkline.sinks.manifest import Manifest, ManifestFile, Part
 from silkline.sinks.outputfile import starting
 from silkline.sinks.spool import spool_of
 
@@ -36,10 +37,6 @@ PART_BYTES = 64 * 1024 * 1024
 PART_SECONDS = 900.0
 PAUSE = 30.0
 """Seconds between two tries to upload a part while the crawl goes on."""
-
-
-OF_WORKER = re.compile(r".+-\d+-[0-9a-f]{8}\.manifest\.json$")
-"""Names of manifests that end with a worker's id: host, process, and eight digits of any kind."""
 
 
 class ObjectsMark(msgspec.Struct, frozen=True):
@@ -55,25 +52,9 @@ class ObjectsMark(msgspec.Struct, frozen=True):
     began: float = 0.0
 
 
-class Part(msgspec.Struct, frozen=True):
-    """An object in the manifest."""
-
-    name: str
-    items: int
-    bytes: int
-
-
-class Manifest(msgspec.Struct, frozen=True):
-    """The objects that hold each item once, in their order."""
-
-    parts: tuple[Part, ...] = ()
-    format: str = "silkline-parts"
-    version: int = 1
-
-
 class ObjectsSink:
     """`s3://bucket/prefix/items.jsonl.gz`, `gs://…`, `az://container/…`: objects `items-000001.jsonl.gz` and
-    so on, and `items.manifest.json`.
+    so on, and `items.jsonl.gz.manifest.json`.
 
     options: part_bytes and part_seconds, when a part is large or old enough; the others are the store's.
     worker: one of several that write parts of their own, with manifests of their own.
@@ -102,6 +83,7 @@ class ObjectsSink:
         self.name = f"{shown}#{worker}" if worker else shown
         self.shown = shown
         self._bucket = Bucket(f"{address.scheme}://{address.hosts}/{folder}", options, shown)
+        self._manifest = ManifestFile(self._bucket, self._stem, self._ending, shown)
         self._make = make
         self._format = make(last)
         self.typed = getattr(self._format, "typed", False)
@@ -149,8 +131,8 @@ class ObjectsSink:
         try:
             if mark.items:
                 mark = self._uploaded(mark)
-            elif self._bucket.get(self._manifest) is None:
-                self._bucket.put(self._manifest, _encode(Manifest()))
+            elif self._manifest.read() is None:
+                self._manifest.add()
         except SinkAwayError as error:
             raise SinkError(
                 f"{error}; the items are kept in {self._spool}, run the same command again"
@@ -160,23 +142,10 @@ class ObjectsSink:
 
     def manifests(self) -> list[Manifest]:
         """Those in the bucket: of a job on one machine its own, else those of all workers, by their names.
-        Outputs that differ in nothing but the ending share them: here are the parts that have this one's.
 
         Raises SinkError where the bucket cannot be read, or one is none.
         """
-        names = [self._manifest]
-        if self._bucket.get(self._manifest) is None:
-            names = sorted(filter(OF_WORKER.match, self._bucket.names(f"{self._stem}-")))
-        contents = map(self._bucket.get, names)
-        try:
-            listed = [_manifest_at(content) for content in contents if content is not None]
-        except msgspec.MsgspecError as error:
-            raise SinkError(f"{self.shown}: its manifest cannot be read: {error}") from error
-        own = [tuple(part for part in each.parts if self._has_ending(part.name)) for each in listed]
-        return [Manifest(parts) for parts, each in zip(own, listed, strict=True) if parts or not each.parts]
-
-    def _has_ending(self, name: str) -> bool:
-        return split_ending(name)[1] == self._ending
+        return self._manifest.read_all()
 
     def download(self, name: str, path: str) -> None:
         """Write what an object holds to a new file. Raises SinkError."""
@@ -191,19 +160,14 @@ class ObjectsSink:
 
     def discard(self) -> None:
         """Remove all that a job has written here, in the bucket and beside it."""
-        for name in self._bucket.names(self._stem):
-            if self._is_own(name):
-                self._bucket.delete(name)
+        self._manifest.remove()
+        for name in filter(self._manifest.is_part, self._bucket.names(self._stem)):
+            self._bucket.delete(name)
         for path in self._spool.glob("*"):
             path.unlink()
 
-    @property
-    def _manifest(self) -> str:
-        return f"{self._stem}.manifest.json"
-
     def _is_own(self, name: str) -> bool:
-        middle = name.removeprefix(self._stem).removesuffix(self._ending)
-        return name == self._manifest or (middle[:1] == "-" and middle[1:].isdecimal())
+        return name == self._manifest.name or self._manifest.is_part(name)
 
     def _name(self, number: int) -> str:
         return f"{self._stem}-{number:06d}{self._ending}"
@@ -250,11 +214,7 @@ class ObjectsSink:
         file.close()  # of a database, what is still in its log goes into the file by that
         self._bucket.put(name, path)
         reach("after-part")
-        listed = _manifest_at(self._bucket.get(self._manifest) or _encode(Manifest()))
-        parts = {part.name: part for part in listed.parts} | {
-            name: Part(name, mark.items, os.path.getsize(path))
-        }
-        self._bucket.put(self._manifest, _encode(Manifest(tuple(parts[each] for each in sorted(parts)))))
+        self._manifest.add(Part(name, mark.items, os.path.getsize(path)))
         return ObjectsMark(mark.number + 1)
 
 
@@ -300,7 +260,6 @@ def _position(mark: ObjectsMark) -> str:
     return _encode(mark).decode()
 
 
-_manifest_at = msgspec.json.Decoder(Manifest).decode
 _encode = msgspec.json.Encoder().encode
 
 if __name__ == "__main__":
