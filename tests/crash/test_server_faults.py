@@ -66,6 +66,34 @@ def test_a_server_that_comes_back_with_its_data_costs_nothing(
         crawl.check_finished(capsys)
 
 
+def test_a_server_that_comes_back_with_an_older_state_costs_no_page(
+    launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the workers knows links that the server does not know any more."""
+    server = RedisServer(servers.valkey().binary, "--save", "3600 1000000").start()
+    try:
+        with shared(launcher, tmp_path, ".jsonl", 900, url=server.url) as crawl:
+            crawl.pages.allowed = 200
+            workers = [crawl.start() for _ in range(3)]
+            for allowed in (400, 700):
+                assert workers[0].until(crawl.pages.exhausted), workers[0].log
+                with server.client() as client:
+                    client.save()
+                crawl.pages.allowed = allowed
+                assert workers[0].until(crawl.pages.exhausted), workers[0].log
+                server.stop(kill=True)
+                crawl.pages.allowed += 50
+                server.start()
+            crawl.pages.allowed = crawl.pages.count
+            for worker in workers:
+                assert worker.ended() == 0, worker.log
+            logs = "".join(worker.log for worker in workers)
+            assert "fell back to an earlier state" in logs, logs
+            crawl.check_finished(capsys)
+    finally:
+        server.remove()
+
+
 def test_workers_wait_for_a_server_that_does_not_answer_and_go_on(
     launcher: Launcher, tmp_path: Path, server: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

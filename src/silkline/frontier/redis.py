@@ -139,7 +139,13 @@ class RedisFrontier:
     async def add(self, requests: Sequence[Request]) -> Added:
         added, refused = 0, NONE_REFUSED
         for partition, batch in self._job.spread(await self._job.placed(requests)).items():
+            known = partition.fell_back
             new, over = await partition.add(arrivals(batch))
+            if partition.fell_back and not known:
+                self._link.say(
+                    "Redis fell back to an earlier state: what was added shortly before may be lost; add it "
+                    "again, what is there already is left out"
+                )
             added += new
             refused += over
         return Added(added, len(requests) - added - refused.count, refused)

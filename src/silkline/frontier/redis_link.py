@@ -156,6 +156,10 @@ def _through_sentinel(url: str, module: Any, options: dict[str, Any]) -> Any:
     return kind(sentinels, sentinel_kwargs=watched).master_for(service, db=int(db or 0), **options)
 
 
+class FellBackError(Exception):
+    """The server came back with an older state, in which a call is missing that it had answered."""
+
+
 class RedisLink:
     """Runs scripts, and waits for a server that is away, as long as it takes.
 
@@ -284,6 +288,8 @@ def passing(error: Exception, address: str) -> str:
         return f"it is part of a cluster, which redis+cluster:// is for: {text}"
     if isinstance(error, _PASSING) or text.startswith(PASSING):
         return text or type(error).__name__
+    if "FELLBACK" in text[:40]:
+        raise FellBackError from error
     if "GONE" in text[:40]:
         raise FrontierError(
             "the job is gone from Redis: it was purged, or the server lost its data "

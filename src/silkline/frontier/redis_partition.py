@@ -13,7 +13,7 @@ import msgspec
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage
-from silkline.frontier.redis_link import RedisLink
+from silkline.frontier.redis_link import FellBackError, RedisLink
 from silkline.frontier.redis_wire import Arrivals, Letter, json_of, member_of, refused_of
 from silkline.keys import expanded
 from silkline.outcome import Done, Moved, Outcome, Refused, RetryLater, ends_a_visit
@@ -57,6 +57,8 @@ class Partition:
         self._lanes: dict[str, asyncio.Lock] = {}
         self._answered: dict[str, str] = {}
         """By lane, the last call whose reply has arrived."""
+        self.fell_back = False
+        """The server has lost calls that it had answered, which the next `lease` tells."""
 
     async def call(self, verb: str, args: Sequence[bytes] = (), **fields: Any) -> Any:
         """For verbs that may be sent twice."""
@@ -67,9 +69,15 @@ class Partition:
         async with self._lanes.setdefault(verb, asyncio.Lock()):
             self._number += 1
             lane, op = f"{self._worker}:{verb}", f"{self._run}{self._number:08x}"
-            reply = await self._link.run(
-                verb, self._key, self._header({**fields, "lane": lane, "op": op}), args
-            )
+            fields |= {"lane": lane, "op": op}
+            before = self._answered.get(lane)
+            try:
+                reply = await self._link.run(
+                    verb, self._key, self._header({**fields, "before": before}), args
+                )
+            except FellBackError:
+                self.fell_back = True
+                reply = await self._link.run(verb, self._key, self._header(fields), args)
             self._answered[lane] = op
             return reply
 
@@ -124,8 +132,9 @@ class Partition:
             second_helping=rules.SECOND_HELPING,
             answered=self._answered,
         )
+        reply[7] = bool(reply[7]) or self.fell_back
         if reply[7]:
-            self._answered = {}
+            self._answered, self.fell_back = {}, False
         return reply
 
     async def commit(

@@ -80,10 +80,22 @@ end
 -- the later one's place here. An entry of `ops`: the run and the number of a call, 8 digits each; when, 10
 -- digits; its reply.
 local RUN, OP, STAMP = 8, 16, 26
+
+-- Whether a server that came back with an older state has lost a call of this lane that the worker, which knows
+-- its reply, gives the number of.
+local function is_lost(last, op)
+    return not last or string.sub(last, 1, RUN) ~= string.sub(op, 1, RUN)
+        or tonumber(string.sub(last, RUN + 1, OP), 16) < tonumber(string.sub(op, RUN + 1), 16)
+end
+
+-- A lost call is told before the next one of its lane takes its place, else nobody would find out any more.
+-- call.before: the last one whose reply has arrived.
 if call.op then
     local last = redis.call('HGET', OPS, call.lane)
     if last and string.sub(last, 1, OP) == call.op then
         return cmsgpack.unpack(string.sub(last, STAMP + 1))
+    elseif call.before and is_lost(last, call.before) then
+        return redis.error_reply('FELLBACK')
     elseif last and string.sub(last, 1, RUN) == string.sub(call.op, 1, RUN)
         and tonumber(string.sub(last, RUN + 1, OP), 16) > tonumber(string.sub(call.op, RUN + 1), 16) then
         return redis.error_reply('SUPERSEDED')

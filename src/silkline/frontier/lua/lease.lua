@@ -213,8 +213,7 @@ end
 -- A server that came back with an older state knows an older call, or none.
 local function has_lost_calls()
     for lane, op in pairs(call.answered) do
-        local last = redis.call('HGET', OPS, lane)
-        if not last or tonumber(string.sub(last, RUN + 1, OP), 16) < tonumber(string.sub(op, RUN + 1), 16) then
+        if is_lost(redis.call('HGET', OPS, lane), op) then
             return 1
         end
     end
