@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from array import array
+import struct
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
@@ -17,7 +17,7 @@ NEAR = 3
 """Bits by which two near-identical texts differ at most."""
 
 _words = re.compile(r"\w+").findall
-_BITS = [bytes(byte >> bit & 1 for byte in range(256)) for bit in range(8)]
+_NO_WORDS = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
 
 
 def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None:
@@ -25,7 +25,8 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
 
     leave_out: words that make no difference, such as the page's own number.
     """
-    words = ["#" if word in leave_out else word for word in _words(text.lower())[: MOST_SHINGLES + SHINGLE]]
+    words = _words_of(text.lower())[: MOST_SHINGLES + SHINGLE]
+    words = ["#" if word in leave_out else word for word in words]
     if not words:
         return None
     if len(words) < SHINGLE:
@@ -33,13 +34,22 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
     # Each word is hashed once; a tuple of numbers has the same hash in every process.
     numbers = {word: _number(word) for word in set(words)}
     row = [numbers[word] for word in words]
-    digests = array("q", map(hash, set(zip(row, row[1:], row[2:], strict=False)))).tobytes()
-    half, result = len(digests) / 16, 0
-    for bit in range(64):
-        # All digests' bytes at one place, as zeros and ones: counting them so takes no step for each digest.
-        if digests[bit // 8 :: 8].translate(_BITS[bit % 8]).count(1) > half:
-            result |= 1 << bit
+    shingles = set(map(hash, zip(row, row[1:], row[2:], strict=False)))
+    count, result = len(shingles), 0
+    digests = struct.pack(f"={count}q", *shingles)
+    ones = int.from_bytes(b"\1" * count)
+    for place in range(8):
+        # All digests' bytes at one place are one number: counting its bits takes no step for each digest.
+        column = int.from_bytes(digests[place::8])
+        for bit in range(8):
+            if (column & ones << bit).bit_count() > count / 2:
+                result |= 1 << (8 * place + bit)
     return result
+
+
+def _words_of(text: str) -> list[str]:
+    """Of ASCII, as most texts are, in a quarter of the time that the pattern takes."""
+    return text.translate(_NO_WORDS).split() if text.isascii() else _words(text)
 
 
 def _number(word: str) -> int:

@@ -109,7 +109,9 @@ class Traps:
         counted in `refused`, by the reason."""
         bad: set[str] = set()
         looks, budget = self._looks, self._budget is not None
-        for url in urls:
+        # Of most URLs that is all there is to see.
+        suspects = urls if budget else [url for url in urls if "&" in url or url.count("/") > 7]
+        for url in suspects:
             reason = ""
             if looks and (url.count("/") > 7 or url.count("&") > 1):
                 reason = self.shape(url)
