@@ -82,7 +82,8 @@ class Response(msgspec.Struct, frozen=True):
     def header(self, name: str) -> str | None:
         """The first header of that name (any case), decoded as latin-1; None if there is none."""
         wanted = name.lower().encode("latin-1")
+        length = len(wanted)
         for key, value in self.headers:
-            if key.lower() == wanted:
+            if len(key) == length and key.lower() == wanted:
                 return value.decode("latin-1")
         return None

@@ -215,6 +215,7 @@ class Transfer:
             raise headers_too_large(limit)
         if self.proxy and head.status == 407:
             raise ProxyError(DENIED, denied=True) from cause
+        first_byte, total = get(_FIRST_BYTE), perf_counter() - self.started
         return Response(
             self.request.url,
             head.status,
@@ -222,7 +223,7 @@ class Transfer:
             b"" if self._redirects else self._body(head),
             self.request,
             (),
-            self._timings(get(_FIRST_BYTE), perf_counter() - self.started),
+            self._timings(first_byte, total) if get(_NEW_CONNECTIONS) else Timings(first_byte, total),
             head.version,
             self.size,
             self._shared.peer(get),
@@ -330,9 +331,8 @@ class Transfer:
         return body.join()
 
     def _timings(self, first_byte: float, total: float) -> Timings:
+        """Of an exchange that made a connection."""
         get = self.easy.getinfo
-        if not get(_NEW_CONNECTIONS):
-            return Timings(first_byte, total)
         dns, connect, tls = get(pycurl.NAMELOOKUP_TIME), get(pycurl.CONNECT_TIME), get(pycurl.APPCONNECT_TIME)
         return Timings(
             first_byte, total, dns, max(0.0, connect - dns), max(0.0, tls - connect) if tls else 0.0

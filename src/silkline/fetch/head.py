@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ is_token = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 
 _MAX_REMEMBERED = 4_096
 _MAX_LINE = 256
+_ENDS = frozenset({b"\r\n", b"\n"})
 _SHORTEST = 5
 """Bytes of a line from which on there is more in it than its end."""
 _OF_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
@@ -62,6 +63,17 @@ class HeadReader:
 
     def read(self, lines: Sequence[bytes]) -> Head | None:
         """The head in `lines`, which end with CRLF or LF; None where it is not complete or no HTTP."""
+        status = self._status.get(lines[0]) if lines and lines[-1] in _ENDS else None
+        if status is not None and status[0] >= 200:
+            # Nearly always they are one head and nothing else.
+            known = self._fields.get
+            special: list[tuple[bytes, bytes]] = []
+            fields = [known(line) or self._read_field(line, special) for line in lines[1:-1]]
+            if None not in fields:
+                return _head(*status, cast("list[tuple[bytes, bytes]]", fields), special)
+        return self._read_any(lines)
+
+    def _read_any(self, lines: Sequence[bytes]) -> Head | None:
         rest = iter(lines)
         for line in rest:
             status = self._status.get(line) or self._read_status(line)
@@ -77,14 +89,14 @@ class HeadReader:
 
     def _read_fields(
         self, rest: Iterator[bytes], special: list[tuple[bytes, bytes]]
-    ) -> tuple[tuple[bytes, bytes], ...] | None:
+    ) -> list[tuple[bytes, bytes]] | None:
         fields: list[tuple[bytes, bytes]] = []
         known = self._fields.get
         for line in rest:
             field = known(line)
             if field is None:
                 if len(line) < _SHORTEST and not line.rstrip(b"\r\n"):
-                    return tuple(fields)
+                    return fields
                 field = self._read_field(line, special)
                 if field is None:
                     continue
@@ -127,9 +139,12 @@ class HeadReader:
 def _head(
     status: int,
     version: str,
-    headers: tuple[tuple[bytes, bytes], ...],
+    fields: Sequence[tuple[bytes, bytes]],
     special: Sequence[tuple[bytes, bytes]],
 ) -> Head:
+    headers = tuple(fields)
+    if len(special) == 1 and special[0][0] == b"content-length":
+        return Head(status, version, headers, (), special[0][1])
     codings, lengths, transfers = [], [], 0
     for kind, value in special:
         if kind == b"content-length":

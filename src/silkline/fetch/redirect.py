@@ -67,9 +67,9 @@ async def follow(hop: CallNext, request: Request, limit: int, *, refresh: bool =
     Raises TooManyRedirects past the limit or in a loop, BlockedError for a Location that is not http(s),
     BadUrlError for one that is no URL, and what `hop` raises.
     """
-    current, history = _begun(request)
+    current, history = (request, []) if request.onward is None else _begun(request, request.onward)
     response = await hop(current)
-    if not history and not refresh and location_of(response.status, response.headers) is None:
+    if not history and not refresh and response.status not in REDIRECTS:
         # What middleware around the hop added, such as cookies, is no part of the request.
         return response if response.request is request else msgspec.structs.replace(response, request=request)
     spent: list[Timings] = []
@@ -119,11 +119,8 @@ def _onward(request: Request, following: Request, history: Sequence[str]) -> Onw
     )
 
 
-def _begun(request: Request) -> tuple[Request, list[str]]:
+def _begun(request: Request, onward: Onward) -> tuple[Request, list[str]]:
     """The first hop, and the URLs that have led there."""
-    onward = request.onward
-    if onward is None:
-        return request, []
     first = msgspec.structs.replace(
         request,
         url=onward.url,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 import ada_url
@@ -15,10 +16,12 @@ from silkline.url import serialised
 _NAME = r"(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
 _IPV4 = r"(?:0|[1-9]\d?|1\d\d)(?:\.(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])){3}"
 _PORT = r":(?!80/|443/)([1-9]\d{1,3}|[1-5]\d{4})"
-_PATH = r"(?:/(?!\.)[!$%&()*+,\-.0-9:;=@A-Z_a-z~]*+)++"
+_PATH = r"/[!$%&()*+,\-./0-9:;=@A-Z_a-z~]*+"
 _QUERY = r"\?[!$%&()*+,\-./0-9:;=?@A-Z_a-z~]++"
-_PLAIN = re.compile(f"https?://(?:{_NAME}|{_IPV4})(?:{_PORT})?{_PATH}(?:{_QUERY})?", re.ASCII)
-"""URLs that the URL Standard's parser would give back unchanged; a tenth of the cost of asking it."""
+_origin = re.compile(f"https?://(?:{_NAME}|{_IPV4})(?:{_PORT})?/", re.ASCII).fullmatch
+_is_plain = re.compile(f"{_PATH}(?:{_QUERY})?", re.ASCII).fullmatch
+"""What follows the origin in URLs that the URL Standard's parser would give back unchanged, if no segment
+begins with a dot; a tenth of the cost of asking it."""
 
 
 def wire_url(url: str) -> str:
@@ -30,8 +33,9 @@ def wire_url(url: str) -> str:
     Raises BadUrlError for what is not a URL, and BlockedError for a scheme other than http and https and for
     a port that belongs to another protocol.
     """
-    if plain := _PLAIN.fullmatch(url):
-        if (port := plain[1]) and port in BAD_PORTS:
+    cut = url.find("/", 8)
+    if cut > 0 and "/." not in url and _is_plain(url, cut) and (port := _port_of(url[:cut])) is not None:
+        if port in BAD_PORTS:
             raise BlockedError(_bad_port(url, port))
         return url
     try:
@@ -44,6 +48,13 @@ def wire_url(url: str) -> str:
     if (port := parsed.port) and port in BAD_PORTS:
         raise BlockedError(_bad_port(url, port))
     return serialised.partition("#")[0]
+
+
+@lru_cache(maxsize=8_192)
+def _port_of(origin: str) -> str | None:
+    """The port that is written, "" for none; None for an origin that the parser might change."""
+    found = _origin(origin + "/")
+    return None if found is None else found[1] or ""
 
 
 def _bad_port(url: str, port: str) -> str:
