@@ -119,15 +119,12 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     UPDATE leased_now SET
         leases = (
             SELECT group_concat(
-                '{"request":' || request || ',"token":' || token || ',"fingerprint":' || fingerprint
-                || ',"host":' || host || ',"deliveries":' || deliveries || ',"starts_in":' || starts_in
-                || ',"delay":' || delay || '}'
-            ) FROM (
-                SELECT r.request, r.token, r.fingerprint, json_quote(h.key) AS host, r.deliveries, p.starts_in,
-                    p.delay
-                FROM picked AS p CROSS JOIN requests AS r ON r.id = p.id CROSS JOIN hosts AS h ON h.id = p.host
-                ORDER BY p.n
+                '{"request":' || r.request || ',"token":' || r.token || ',"fingerprint":' || r.fingerprint
+                || ',"host":' || json_quote(h.key) || ',"deliveries":' || r.deliveries
+                || iif(p.delay > 0, ',"starts_in":' || p.starts_in || ',"delay":' || p.delay, '') || '}'
             )
+            FROM (SELECT * FROM picked ORDER BY n) AS p
+            CROSS JOIN requests AS r ON r.id = p.id CROSS JOIN hosts AS h ON h.id = p.host
         ),
         next_expiry = (SELECT min(expires) FROM requests WHERE state = 'leased'),
         next_delayed = (SELECT min(due) FROM requests WHERE state = 'delayed'),
