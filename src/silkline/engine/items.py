@@ -106,6 +106,11 @@ class ItemMaker:
             self._keep_homeless(dead, values, lease)
         return Made(tuple(items), tuple(dead), dropped)
 
+    @property
+    def archives(self) -> bool:
+        """Whether there are outputs that keep pages."""
+        return bool(self._archives)
+
     async def archived(self, response: Response | None, lease: Lease) -> tuple[Item, ...]:
         """The page itself, for the outputs that keep pages; () where there was no response."""
         if response is None or not self._archives:
@@ -123,7 +128,8 @@ class ItemMaker:
         self, value: object, lease: Lease, index: int, outputs: Outputs, dead: list[DeadItem]
     ) -> Item | None:
         """None where no output is to have it, or can."""
-        changed = self._checks.converted(value)
+        is_dict = type(value) is dict
+        changed = None if is_dict else self._checks.converted(value)
         plain = record_of(value)
         record = plain | record_of(changed) if changed else plain
         key = self._keys.of(value)
@@ -147,7 +153,7 @@ class ItemMaker:
                     dead.append(_dead(value, lease, index, "item", str(error), name))
         if not data and (outputs is not self._all or self._all.names):
             return None
-        self._note(lease.request.label if type(value) is dict else type(value).__name__, record)
+        self._note(lease.request.label if is_dict else type(value).__name__, record)
         kept = fields if outputs.keyed else None
         return Item(lease.fingerprint, index, data, key, size, kept, missed=bool(lease.request.redo))
 

@@ -96,7 +96,7 @@ class Held:
     def in_flight(self) -> int:
         return len(self._began)
 
-    def too_early(self, lease: Lease) -> bool:
+    def _is_too_early(self, lease: Lease) -> bool:
         """Whether the host's last visit here began less than its delay ago; then the lease comes again.
 
         The frontier has spaced the leases, but one that a busy worker started late must not be followed
@@ -119,8 +119,14 @@ class Held:
         until = self._blocked.get(lease.host)
         return until is not None and until > asyncio.get_running_loop().time()
 
-    def began(self, lease: Lease, task: asyncio.Task[None]) -> None:
+    def begin(self, lease: Lease, task: asyncio.Task[None]) -> bool:
+        """The task visits the lease from now on; False where that is not held any more, or its host is not
+        due: then it comes again."""
+        if lease.token not in self._held:
+            return False
         if self._delay or self._own_delays:
+            if self._is_too_early(lease):
+                return False
             now = monotonic()
             if len(self._last_start) > MAX_REMEMBERED:
                 recent = now - max(self._delay, *self._own_delays.values(), 0.0)
@@ -128,6 +134,7 @@ class Held:
             self._last_start[lease.host] = now
         self._began[lease.token] = (monotonic(), task)
         self.idle.clear()
+        return True
 
     def ended(self, lease: Lease) -> None:
         del self._began[lease.token]

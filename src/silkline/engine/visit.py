@@ -109,7 +109,9 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
             aliases = other_keys(lease, page, tools)
         if tools.place is not None and effects.links:
             await tools.place([link.url for link in effects.links])
-        items = made.items + await tools.items.archived(response, lease)
+        items = made.items
+        if tools.items.archives:
+            items += await tools.items.archived(response, lease)
         outcome = Outcome(lease, DONE, items, tuple(effects.links), aliases, dead_items=made.dead)
         dropped, refused, items_dropped = effects.dropped, effects.refused, made.dropped
     except (FatalError, Postponed):

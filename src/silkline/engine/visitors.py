@@ -90,9 +90,8 @@ class Visitors:
             if len(self._working) > self._wanted:
                 ready.put(lease)
                 break
-            if lease.token not in held or held.too_early(lease):
+            if not held.begin(lease, task):
                 continue
-            held.began(lease, task)
             limit = self._limit
             if lease.request.save_to is not None:
                 self._saving.add(task)
@@ -116,6 +115,7 @@ class Visitors:
                     task.uncancel()
             if visited is not None:
                 committer.put(visited)
+                del visited  # or each visitor would keep a body while it fetches the next one
             else:
                 held.forget((lease.token,))
                 committer.give_back((lease.token,))

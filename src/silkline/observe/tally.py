@@ -101,12 +101,15 @@ class Tally(msgspec.Struct):
 
     def _visited(self, event: Visited) -> None:
         verdict = event.outcome.verdict
-        if isinstance(verdict, Moved):
-            return  # it has not ended: it goes on at another host
-        if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
-            self.refused[verdict.cause] = self.refused.get(verdict.cause, 0) + 1
-            _count_text(self.refused_by, verdict.error, 1)
-            return
+        if not isinstance(verdict, Done):
+            if isinstance(verdict, Moved):
+                return  # it has not ended: it goes on at another host
+            if isinstance(verdict, Dead) and verdict.cause in REFUSALS:
+                self.refused[verdict.cause] = self.refused.get(verdict.cause, 0) + 1
+                _count_text(self.refused_by, verdict.error, 1)
+                return
+            causes = self.dead if isinstance(verdict, Dead) else self.retried
+            causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
         self.requests += 1
         response = event.response
         seconds = event.seconds
@@ -121,14 +124,13 @@ class Tally(msgspec.Struct):
             self.statuses[status] = self.statuses.get(status, 0) + 1
             seconds = response.timings.total or seconds
         self.latency.add(seconds)
-        self.links_dropped += event.dropped_links
-        for reason, refused in event.refused.items():
-            _count_refused(self.links_refused, reason, refused)
-        for reason, number in event.items_dropped.items():
-            _count_reason(self.items_dropped, reason, number)
-        if not isinstance(verdict, Done):
-            causes = self.dead if isinstance(verdict, Dead) else self.retried
-            causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
+        if event.dropped_links:
+            self.links_dropped += event.dropped_links
+            for reason, refused in event.refused.items():
+                _count_refused(self.links_refused, reason, refused)
+        if event.items_dropped:
+            for reason, number in event.items_dropped.items():
+                _count_reason(self.items_dropped, reason, number)
 
     def _kept(self, event: Kept) -> None:
         self.pages += event.pages

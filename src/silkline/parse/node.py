@@ -17,8 +17,6 @@ T = TypeVar("T")
 LINK_ATTRIBUTES = frozenset({"href", "src"})
 """Attributes whose values come out as absolute URLs."""
 
-_ITSELF = Selector("")
-
 
 class Queries(ABC):
     """CSS questions to a page or an element.
@@ -89,7 +87,8 @@ class Queries(ABC):
     def text(self, css: str | None = None, *, default: T) -> str | T: ...
     def text(self, css: str | None = None, *, default: object = None) -> object:
         """The text of the first match, or of all of this."""
-        return self._first(compile_css(css) if css else _ITSELF, default)
+        element = self._scope.select_one(compile_css(css).css) if css else self._element
+        return default if element is None else text_of(element)
 
     @overload
     def html(self, css: str | None = None) -> str | None: ...
