@@ -162,51 +162,20 @@ Dedup = Annotated[
 Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="a number of requests a second, more than 0")]
 Chance = Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1, such as 0.001")]
 Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 1 to 65535, or 0 for any free one")]
-Seconds = Annotated[
-    float,
-    Meta(
-        ge=0,
-        le=YEAR,
-        description="seconds, 0 or more, or a length of time such as 500ms, 30s or 5m",
-        extra={"form": "seconds"},
-    ),
-]
-SomeSeconds = Annotated[
-    float,
-    Meta(
-        gt=0,
-        le=YEAR,
-        description="seconds, more than 0, or a length of time such as 500ms, 30s or 5m",
-        extra={"form": "seconds"},
-    ),
-]
-Size = Annotated[
-    int,
-    Meta(
-        ge=1,
-        le=2**53,
-        description="a number of bytes, or a size such as 500KB, 10MB or 32MiB, 1 at least",
-        extra={"form": "bytes"},
-    ),
-]
+_Length = Annotated[float, Meta(le=YEAR, extra={"form": "seconds"})]
+_AS = "or a length of time such as 500ms, 30s or 5m"
+Seconds = Annotated[_Length, Meta(ge=0, description=f"seconds, 0 or more, {_AS}")]
+SomeSeconds = Annotated[_Length, Meta(gt=0, description=f"seconds, more than 0, {_AS}")]
+
+
+def _size(examples: str, least: int, said: str) -> Meta:
+    description = f"a number of bytes, or a size such as {examples}, {said} at least"
+    return Meta(ge=least, le=2**53, description=description, extra={"form": "bytes"})
+
+
+Size = Annotated[int, _size("500KB, 10MB or 32MiB", 1, "1")]
+CacheSize = Annotated[int, _size("500MB or 2GiB", 1_000_000, "1MB")]
 MEMORY_OF_ONE = 50_000_000
 """Bytes: less than a worker process takes before it visits a page."""
 
-MemorySize = Annotated[
-    int,
-    Meta(
-        ge=MEMORY_OF_ONE,
-        le=2**53,
-        description="a number of bytes, or a size such as 500MB or 2GiB, 50MB at least",
-        extra={"form": "bytes"},
-    ),
-]
-CacheSize = Annotated[
-    int,
-    Meta(
-        ge=1_000_000,
-        le=2**53,
-        description="a number of bytes, or a size such as 500MB or 2GiB, 1MB at least",
-        extra={"form": "bytes"},
-    ),
-]
+MemorySize = Annotated[int, _size("500MB or 2GiB", MEMORY_OF_ONE, "50MB")]
