@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from typer import Argument, Option, echo
+from typer import Option, echo
 
-from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
+from silkline.cli.options import Config, ShowConfig, Urls, urls_file_in, with_debug, with_settings
 from silkline.errors import ConfigError
-from silkline.files import is_archive
 from silkline.resolve import DEFAULT, resolve
 
 if TYPE_CHECKING:
@@ -32,16 +31,7 @@ EXAMPLES = """\
   silkline crawl --sitemap https://shop.example/ --since 2026-01-31
 """
 
-Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
-UrlsFile = Annotated[
-    str | None,
-    Option(
-        "--urls",
-        metavar="FILE",
-        help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
-        rich_help_panel=FROM,
-    ),
-]
+UrlsFile = Annotated[str | None, urls_file_in(FROM)]
 SitemapUrls = Annotated[
     list[str] | None,
     Option(
@@ -148,8 +138,9 @@ def crawl_declared(
         refuse_unknown_key,
         sitemap_seeds,
     )
+    from silkline.cli.preview import with_preview
     from silkline.cli.show import conduct, settings_table, warn
-    from silkline.cli.store import in_force
+    from silkline.cli.store import FOLDER, in_force
 
     resolved = resolve(given, os.environ, config=config)
     if declaration.follow_all:
@@ -167,12 +158,7 @@ def crawl_declared(
     with ExitStack() as stack:
         if thrown_away is None and resolved.settings.frontier_url == "memory:":
             thrown_away = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-")))
-        preview = None
-        if all(map(is_archive, declaration.outputs)):
-            preview = (thrown_away or Path(".silkline")) / f"{resolved.settings.job}.jsonl"
-            resolved = resolved.having(
-                "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
-            )
+        resolved, preview = with_preview(resolved, folder=thrown_away or FOLDER)
         if show_config:
             echo(settings_table(in_force(resolved)))
             return 0

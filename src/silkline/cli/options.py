@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Abort, Option
+from typer import Abort, Argument, Option
 
 from silkline.errors import SilklineError
 
@@ -131,6 +131,7 @@ SETTINGS: dict[str, Any] = {
 }
 """By setting. All give text, or None where the option is not used: `resolve` converts and checks."""
 
+Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
 JobName = Annotated[str | None, Option(metavar="NAME", help="The job. Not needed where there is only one.")]
 FrontierUrl = Annotated[
     str | None,
@@ -158,6 +159,16 @@ Debug = Annotated[
         rich_help_panel=SETUP,
     ),
 ]
+
+
+def urls_file_in(panel: str) -> Any:
+    """The option for a file of URLs, in that part of the help."""
+    return Option(
+        "--urls",
+        metavar="FILE",
+        help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
+        rich_help_panel=panel,
+    )
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:

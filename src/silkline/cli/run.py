@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, echo
 
-from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
+from silkline.cli.options import Config, ShowConfig, Urls, urls_file_in, with_debug, with_settings
 from silkline.config import Settings
 from silkline.errors import ConfigError
-from silkline.files import is_archive
 from silkline.resolve import FIELDS, Resolved, option_of, resolve
 
 if TYPE_CHECKING:
@@ -33,16 +32,7 @@ Spider = Annotated[
         help="A Python file with a Crawler; NAME of the variable, if there are several.",
     ),
 ]
-Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
-UrlsFile = Annotated[
-    str | None,
-    Option(
-        "--urls",
-        metavar="FILE",
-        help="Read URLs or JSON tasks from a file, one a line; - for standard input.",
-        rich_help_panel=WHAT,
-    ),
-]
+UrlsFile = Annotated[str | None, urls_file_in(WHAT)]
 Name = Annotated[
     str | None,
     Option(metavar="NAME", help="The variable that holds the Crawler.", rich_help_panel=WHAT),
@@ -82,6 +72,7 @@ def run(
     of the archives are visited.
     """
     from silkline.cli.load import crawler_named
+    from silkline.cli.preview import with_preview
     from silkline.cli.show import conduct, settings_table, warn
     from silkline.cli.store import begun, in_force, with_job_of_frontier
 
@@ -96,16 +87,8 @@ def run(
         archive = WarcFetcher(*from_warc, max_redirects=resolved.settings.max_redirects)
         crawler.use(archive)
     warn([*resolved.warnings, *(archive.warnings if archive is not None else ())])
-    preview = None
-    if (
-        all(map(is_archive, resolved.settings.outputs))
-        and not crawler.sinks
-        and resolved.settings.frontier_url != "memory:"
-    ):
-        preview = Path(".silkline") / f"{resolved.settings.job}.jsonl"
-        resolved = resolved.having(
-            "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
-        )
+    nothing_is_kept = resolved.settings.frontier_url == "memory:"
+    resolved, preview = with_preview(resolved, elsewhere=bool(crawler.sinks) or nothing_is_kept)
     if show_config:
         echo(settings_table(in_force(resolved)))
         return 0

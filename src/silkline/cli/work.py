@@ -12,7 +12,6 @@ from silkline.cli.crawl import Fields, Follow, FollowAll, Item
 from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.config import Settings
 from silkline.errors import ConfigError
-from silkline.files import is_archive
 from silkline.resolve import Resolved, redacted, resolve
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ def work(
     ends when the job is complete; with --keep-alive it waits for more.
     """
     from silkline.cli.declared import Declaration, following_all
+    from silkline.cli.preview import with_preview
     from silkline.cli.show import conduct, settings_table, warn
     from silkline.cli.store import in_force, with_job_of_frontier
 
@@ -73,12 +73,7 @@ def work(
         resolved = following_all(resolved)
     resolved = with_job_of_frontier(resolved)
     warn(resolved.warnings)
-    preview = None
-    if all(map(is_archive, resolved.settings.outputs)) and not crawler.sinks:
-        preview = Path(".silkline") / f"{resolved.settings.job}.jsonl"
-        resolved = resolved.having(
-            "outputs", (*resolved.settings.outputs, str(preview)), "kept beside the job"
-        )
+    resolved, preview = with_preview(resolved, elsewhere=bool(crawler.sinks))
     if show_config:
         echo(settings_table(in_force(resolved)))
         return 0
