@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,11 +15,9 @@ import msgspec
 from benchmarks import table
 from benchmarks.measure import Measurement, measure
 from benchmarks.programs import PEER_PROGRAMS, WORK, Program, prepare, silkline
-from benchmarks.site import MAX_FILES, Missing, serve, write_site
+from benchmarks.site import HEAVY_SHARE, MAX_FILES, Missing, served
 
 WORKLOADS = ("list", "site", "heavy")
-HEAVY_SHARE = 5
-"""A heavy page is a lot more work than a plain one: there is one for this many."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -50,19 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workloads = WORKLOADS if options.workload == "all" else (options.workload,)
     own = [silkline(count, fetcher) for fetcher in options.fetcher for count in options.processes]
     programs = [*own, *(p for p in PEER_PROGRAMS if p.name in options.peers)]
-    files = min(options.pages, MAX_FILES)
-    root = WORK / f"site-{files}"
     try:
         prepare(programs)
-        write_site(root, files, max(1, files // HEAVY_SHARE))
-        with (
-            tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch,
-            serve(root, Path(scratch), options.tls) as base,
-        ):
+        with served(options.pages, WORK, options.tls) as (base, scratch):
             results = {}
             for name in workloads:
                 workload = Workload.of(name, base, options.pages)
-                results[name] = compare(workload, programs, Path(scratch) / "crawl", options.runs)
+                results[name] = compare(workload, programs, scratch / "crawl", options.runs)
     except Missing as error:
         print(error, file=sys.stderr)
         return 2

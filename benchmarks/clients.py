@@ -14,19 +14,16 @@ import asyncio
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 
 import aiohttp
 import uvloop
 
-from benchmarks.__main__ import HEAVY_SHARE
 from benchmarks.peers.curl_client import Client
 from benchmarks.programs import WORK
-from benchmarks.site import MAX_FILES, Missing, serve, write_site
+from benchmarks.site import MAX_FILES, Missing, served
 from silkline.fetch.curl import CurlFetcher
 from silkline.fetch.engine import Engine
 from silkline.fetch.http import HttpFetcher
@@ -124,15 +121,8 @@ def main() -> int:
         print(uvloop.run(cost(*options.one, options.requests)))
         return 0
     costs: dict[str, list[float]] = {name: [] for name in CLIENTS}
-    WORK.mkdir(exist_ok=True)
-    files = min(options.requests, MAX_FILES)
-    root = WORK / f"site-{files}"
     try:
-        write_site(root, files, max(1, files // HEAVY_SHARE))
-        with (
-            tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch,
-            serve(root, Path(scratch), not options.plain) as base,
-        ):
+        with served(options.requests, WORK, not options.plain) as (base, _):
             for _ in range(options.runs):
                 for name, runs in costs.items():
                     runs.append(measured(name, base, options.requests))

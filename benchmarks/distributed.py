@@ -9,7 +9,6 @@ import argparse
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,10 @@ import redis
 from tests.servers import RedisServer
 
 from benchmarks import table
-from benchmarks.__main__ import HEAVY_SHARE, Workload
+from benchmarks.__main__ import Workload
 from benchmarks.measure import Measurement, measure
 from benchmarks.programs import HERE, PEERS, WORK, Program, prepare
-from benchmarks.site import MAX_FILES, Missing, serve, write_site
+from benchmarks.site import MAX_FILES, Missing, served
 
 HEADINGS = (
     "",
@@ -143,20 +142,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.workload == "site":
         options.peers = []  # they take their URLs from a queue, and follow nothing
-    files = min(options.pages, MAX_FILES)
-    root = WORK / f"site-{files}"
-    WORK.mkdir(exist_ok=True)
     try:
-        with server(options.server) as store, tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch:
+        with server(options.server) as store, served(options.pages, WORK) as (base, scratch):
             programs = programs_of(options, store.port)
             prepare(programs)
-            write_site(root, files, max(1, files // HEAVY_SHARE))
-            with serve(root, Path(scratch)) as base:
-                workload = Workload.of(options.workload, base, options.pages)
-                results: dict[Program, list[Run]] = {program: [] for program in programs}
-                for _ in range(options.runs):
-                    for program in programs:
-                        results[program].append(run(program, workload, Path(scratch) / "crawl", store))
+            workload = Workload.of(options.workload, base, options.pages)
+            results: dict[Program, list[Run]] = {program: [] for program in programs}
+            for _ in range(options.runs):
+                for program in programs:
+                    results[program].append(run(program, workload, scratch / "crawl", store))
     except Missing as error:
         print(error, file=sys.stderr)
         return 2

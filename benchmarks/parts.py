@@ -13,17 +13,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import table
-from benchmarks.__main__ import HEAVY_SHARE, Workload
+from benchmarks.__main__ import Workload
 from benchmarks.distributed import server
 from benchmarks.programs import HERE, WORK
-from benchmarks.site import MAX_FILES, Missing, serve, write_site
+from benchmarks.site import MAX_FILES, Missing, served
 
 PARTS = ("fetch", "parse", "links", "frontier", "sink", "engine")
 PLACES = (
@@ -106,15 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=int, default=MAX_FILES)
     parser.add_argument("--fetchers", type=lambda text: text.split(","), default=["http", "curl"])
     options = parser.parse_args(arguments)
-    files = min(options.pages, MAX_FILES)
-    root = WORK / f"site-{files}"
     try:
-        with server("valkey") as store, tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as scratch:
-            write_site(root, files, max(1, files // HEAVY_SHARE))
-            with serve(root, Path(scratch)) as base:
-                workload = Workload.of(options.workload, base, options.pages)
-                crawl = Path(scratch) / "crawl"
-                rows = [(name, *measured(workload, name, store.port, crawl)) for name in options.fetchers]
+        with server("valkey") as store, served(options.pages, WORK) as (base, scratch):
+            workload = Workload.of(options.workload, base, options.pages)
+            crawl = scratch / "crawl"
+            rows = [(name, *measured(workload, name, store.port, crawl)) for name in options.fetchers]
     except Missing as error:
         print(error, file=sys.stderr)
         return 2

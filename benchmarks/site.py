@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ WORDS = (
 LINKS = 40
 HEAVY_LINKS = 150
 MAX_FILES = 10_000
+
+
+HEAVY_SHARE = 5
+"""A heavy page is a lot more work than a plain one: there is one for this many."""
 
 
 class Missing(Exception):
@@ -97,6 +102,25 @@ def _heavy_page(number: int, total: int, cards: list[str]) -> str:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Heavy {number}</title></head>\n'
         f'<body><h1>Heavy {number}</h1><span class="price">${number}.99</span>\n{body}</body></html>\n'
     )
+
+
+@contextmanager
+def served(pages: int, work: Path, tls: bool = False) -> Iterator[tuple[str, Path]]:
+    """A site of `pages` plain pages, MAX_FILES at most, and its heavy ones, served while the block runs.
+
+    Gives the base URL, and a folder for what a run writes. work: where sites are kept for later runs.
+
+    Raises Missing where it cannot be served.
+    """
+    files = min(pages, MAX_FILES)
+    root = work / f"site-{files}"
+    work.mkdir(exist_ok=True)
+    write_site(root, files, max(1, files // HEAVY_SHARE))
+    with (
+        tempfile.TemporaryDirectory(dir=work, prefix="run-") as scratch,
+        serve(root, Path(scratch), tls) as base,
+    ):
+        yield base, Path(scratch)
 
 
 @contextmanager
