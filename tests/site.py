@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
@@ -115,6 +116,28 @@ def linked_site(count: int, links: int = 3) -> dict[str, str | Answer]:
             f'<html><title>Page {number}</title><h1>{number}</h1>{anchors}<a href="/">home</a></html>'
         )
     return pages
+
+
+async def plain(request: web.Request) -> web.Response:
+    """A page with nothing on it."""
+    return web.Response(text="x", content_type="text/html")
+
+
+def noting(times: list[float], answer: Answer = plain) -> Answer:
+    """The answer, and when each was asked for."""
+
+    async def noted(request: web.Request) -> web.StreamResponse:
+        times.append(time.monotonic())
+        return await answer(request)
+
+    return noted
+
+
+def redirect(to: str) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": to})
+
+    return answer
 
 
 def check_spacing(starts: Sequence[float], delay: float) -> None:

@@ -10,19 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from tests import servers
-from tests.site import Answer, Site
+from tests.site import Site, redirect
 
 PAGES = 24
-
-
-def _redirect(to: str) -> Answer:
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(status=302, headers={"Location": to})
-
-    return answer
 
 
 @pytest.mark.parametrize("store", ["sqlite", "valkey"])
@@ -31,8 +23,8 @@ def test_a_worker_that_is_killed_in_a_chain_leaves_no_slot_taken(tmp_path: Path,
     job = f"chains-{random.randrange(2**32):x}"
     where = f"sqlite:///{tmp_path}/job.db" if store == "sqlite" else servers.valkey_url()
     with Site({}) as first, Site({}) as second, Site({f"/{n}": "x" for n in range(PAGES)}) as third:
-        first.pages = {f"/{n}": _redirect(f"{second.url}/{n}") for n in range(PAGES)}
-        second.pages = {f"/{n}": _redirect(f"{third.url}/{n}") for n in range(PAGES)}
+        first.pages = {f"/{n}": redirect(f"{second.url}/{n}") for n in range(PAGES)}
+        second.pages = {f"/{n}": redirect(f"{third.url}/{n}") for n in range(PAGES)}
         command = [sys.executable, "-m", "silkline", "crawl", *(f"{first.url}/{n}" for n in range(PAGES))]
         command += ["--job", job, "--frontier", where, "--per-host", "3"]
         env = {**os.environ, "SILKLINE_LEASE_SECONDS": "3"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests import servers
-from tests.site import Site
+from tests.site import Site, noting
 
 from silkline import Crawler
 from silkline.config import FrontierOptions
@@ -84,12 +84,7 @@ def test_a_fixed_delay_is_the_same_for_any_number_of_processes(
     frontier: tuple[str, str], processes: int
 ) -> None:
     starts: list[float] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
-    with Site({f"/{n}": answer for n in range(60)}) as site:
+    with Site({f"/{n}": noting(starts) for n in range(60)}) as site:
         urls = [f"{site.url}/{n}" for n in range(60)]
         report = crawl(frontier, urls, delay=0.1, processes=processes)
     assert report.pages == 60

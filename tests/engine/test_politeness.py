@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.site import Site, check_spacing
+from tests.site import Site, check_spacing, noting, plain
 
 from silkline import Crawler, Request
 
@@ -63,11 +63,7 @@ def test_each_host_has_its_own_robots_txt_and_their_domain_the_longest_delay(fro
         rules = "Crawl-delay: 0.05" if request.host.startswith("b.") else "Crawl-delay: 0.2\nDisallow: /1"
         return web.Response(text=f"User-agent: *\n{rules}\n")
 
-    async def answer(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
-    with Site({"/robots.txt": robots, **{f"/{n}": answer for n in range(4)}}) as site:
+    with Site({"/robots.txt": robots, **{f"/{n}": noting(starts) for n in range(4)}}) as site:
         names = ("a.shop.localhost", "b.shop.localhost")
         urls = [f"{site.url.replace('127.0.0.1', name)}/{n}" for name in names for n in range(4)]
         report = crawler_for(frontier, politeness_by="domain").run(urls)
@@ -78,24 +74,14 @@ def test_each_host_has_its_own_robots_txt_and_their_domain_the_longest_delay(fro
 
 def test_a_delay_spaces_the_starts(frontier: str) -> None:
     starts: list[float] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
-    with Site({f"/{n}": answer for n in range(8)}) as site:
+    with Site({f"/{n}": noting(starts) for n in range(8)}) as site:
         assert crawler_for(frontier, delay=0.2).run([f"{site.url}/{n}" for n in range(8)]).pages == 8
     check_spacing(starts, 0.2)
 
 
 def test_a_delay_is_kept_by_a_worker_that_falls_behind(frontier: str) -> None:
     starts: list[float] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
-    with Site({f"/{n}": answer for n in range(5)}) as site:
+    with Site({f"/{n}": noting(starts) for n in range(5)}) as site:
         crawler = Crawler("job", frontier=frontier, quiet=True, delay=0.3)
         # The first page keeps the event loop for itself until the next ones are overdue.
         crawler.handler(lambda page: time.sleep(1.0) if page.url.endswith("/0") else None)
@@ -135,11 +121,11 @@ def test_a_page_that_comes_while_leases_are_given_back_is_committed(frontier: st
 def test_retry_after_blocks_the_host_and_wins_over_the_backoff(frontier: str) -> None:
     times: list[float] = []
 
-    async def busy_once(request: web.Request) -> web.Response:
+    async def busy_once(request: web.Request) -> web.StreamResponse:
         times.append(time.monotonic())
         if len(times) == 1:
             return web.Response(status=429, headers={"Retry-After": "1"})
-        return web.Response(text="x", content_type="text/html")
+        return await plain(request)
 
     with Site({"/busy": busy_once, "/other": busy_once}) as site:
         crawler = crawler_for(frontier, concurrency=1)

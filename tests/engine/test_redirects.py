@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests import servers
-from tests.site import Answer, Site, check_spacing
+from tests.site import Site, check_spacing, noting, redirect
 
 from silkline import Crawler, Request, Response
 from silkline.engine import turns
@@ -41,13 +41,6 @@ def crawler_for(store: Store, **settings: Any) -> Crawler:
     crawler = Crawler(**store, quiet=True, **settings)
     crawler.handler(lambda page: page.follow("a"))
     return crawler
-
-
-def redirect(to: str) -> Answer:
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(status=302, headers={"Location": to})
-
-    return answer
 
 
 @contextmanager
@@ -89,18 +82,7 @@ def test_redirects_keep_the_cap_of_the_host_they_lead_to(store: Store) -> None:
 def test_a_chain_of_redirects_keeps_the_delay(store: Store) -> None:
     """Of each host on its way, the one where it began included."""
     starts: list[float] = []
-
-    def noted(answer: Answer) -> Answer:
-        async def note(request: web.Request) -> web.StreamResponse:
-            starts.append(time.monotonic())
-            return await answer(request)
-
-        return note
-
-    async def end(request: web.Request) -> web.Response:
-        return web.Response(text="x", content_type="text/html")
-
-    pages = {f"/{n}": noted(redirect(f"/{n + 1}")) for n in range(4)} | {"/4": noted(end)}
+    pages = {f"/{n}": noting(starts, redirect(f"/{n + 1}")) for n in range(4)} | {"/4": noting(starts)}
     with Site(pages) as site:
         report = crawler_for(store, delay=0.3).run(f"{site.url}/0")
     assert (report.pages, report.requests) == (1, 1)
@@ -110,14 +92,10 @@ def test_a_chain_of_redirects_keeps_the_delay(store: Store) -> None:
 def test_redirects_keep_the_crawl_delay_of_the_host_they_lead_to(store: Store) -> None:
     starts: list[float] = []
 
-    async def note(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
     async def robots(request: web.Request) -> web.Response:
         return web.Response(text="User-agent: *\nCrawl-delay: 0.3\n")
 
-    pages = {"/robots.txt": robots} | {f"/{n}": note for n in range(5)}
+    pages = {"/robots.txt": robots} | {f"/{n}": noting(starts) for n in range(5)}
     with leading(5, pages) as (here, _):
         assert crawler_for(store).run([f"{here.url}/{n}" for n in range(5)]).pages == 5
     check_spacing(starts, 0.3)

@@ -13,7 +13,7 @@ import pytest
 import redis
 from aiohttp import web
 from tests import servers
-from tests.site import Site
+from tests.site import Site, noting
 
 from silkline import Crawler, Page, Request
 from silkline.config import FrontierOptions
@@ -191,13 +191,8 @@ async def test_waiting_pages_do_not_hold_up_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("processes", [1, 3])
 def test_a_crawl_delay_holds_for_all_processes_together(tmp_path: Path, processes: int) -> None:
     starts: list[float] = []
-
-    async def page(request: web.Request) -> web.Response:
-        starts.append(time.monotonic())
-        return web.Response(text="x", content_type="text/html")
-
     robot = Robot("User-agent: *\nCrawl-delay: 0.4\n")
-    with Site({"/robots.txt": robot, **{f"/{n}": page for n in range(8)}}) as site:
+    with Site({"/robots.txt": robot, **{f"/{n}": noting(starts) for n in range(8)}}) as site:
         report = crawl(
             site,
             f"sqlite:///{tmp_path}/job.db",
