@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import redis
 
 from silkline.config import FrontierOptions
 from silkline.frontier import MemoryFrontier, SqliteFrontier
@@ -101,3 +103,15 @@ def dead(*leases: Lease, cause: str = "http_404", error: str = "HTTP status 404"
 
 def retry(*leases: Lease, after: float = 10.0) -> list[Outcome]:
     return [Outcome(lease, RetryLater(after, "timeout", "no answer")) for lease in leases]
+
+
+@pytest.fixture
+def job() -> str:
+    """A name that no other test's job has."""
+    return f"job-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def client() -> redis.Redis:
+    """Of the server that all tests share, as any program may have one."""
+    return servers.valkey().client()

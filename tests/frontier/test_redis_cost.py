@@ -11,7 +11,7 @@ from silkline.outcome import Stats
 from silkline.request import Request
 from tests import servers
 from tests.frontier.conftest import ManualClock
-from tests.frontier.test_redis import opened
+from tests.frontier.redis_worker import opened
 from tests.servers import RedisServer
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 
 import pytest
 import redis
@@ -15,17 +14,7 @@ from silkline.frontier.redis import RedisFrontier
 from silkline.outcome import Lease, Stats
 from tests import servers
 from tests.frontier.conftest import dead, done, pages, retry
-from tests.frontier.test_redis import Counting, opened
-
-
-@pytest.fixture
-def job() -> str:
-    return f"job-{uuid.uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def client() -> redis.Redis:
-    return servers.valkey().client()
+from tests.frontier.redis_worker import Counting, opened
 
 
 async def leased(frontier: RedisFrontier, count: int) -> list[Lease]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Collection
 
 import pytest
@@ -18,18 +17,8 @@ from silkline.outcome import Heartbeat, Outcome, RetryLater, Stats
 from silkline.request import Request
 from tests import servers
 from tests.frontier.conftest import done, urls
-from tests.frontier.test_redis import BEAT, opened, through_proxy
+from tests.frontier.redis_worker import BEAT, opened, through_proxy
 from tests.servers import RedisServer
-
-
-@pytest.fixture
-def job() -> str:
-    return f"job-{uuid.uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def client() -> redis.Redis:
-    return servers.valkey().client()
 
 
 async def test_what_is_pushed_shares_limits_by_domain_and_address_too(job: str, client: redis.Redis) -> None:

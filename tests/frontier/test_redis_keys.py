@@ -11,7 +11,7 @@ import redis
 from silkline.outcome import Heartbeat, Stats
 from tests import servers
 from tests.frontier.conftest import dead, done, pages
-from tests.frontier.test_redis import opened
+from tests.frontier.redis_worker import opened
 
 
 def plain(url: str) -> redis.Redis | redis.RedisCluster:

@@ -1,4 +1,4 @@
-"""The way to Redis. What it makes of servers that go away is in test_redis.py."""
+"""The way to Redis. What it makes of servers that go away is in test_redis_away.py."""
 
 from __future__ import annotations
 

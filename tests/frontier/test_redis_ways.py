@@ -22,7 +22,7 @@ from silkline.outcome import Stats
 from silkline.request import Request
 from tests import servers
 from tests.frontier.conftest import done, pages
-from tests.frontier.test_redis import Counting, opened
+from tests.frontier.redis_worker import Counting, opened
 from tests.servers import RedisServer, ValkeyCluster, free_port
 
 USER, PASSWORD = "ann", "s3:cr/e@t"
