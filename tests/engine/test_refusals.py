@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ async def explained(directory: Path, url: str) -> str:
         return f"{found.place}: {detail}" if found.place == "never seen" else f"{found.place}: {found.detail}"
     finally:
         await frontier.close()
+
+
+def command_in(directory: Path, *words: str) -> str:
+    """What a command on the job "j" prints."""
+    command = [sys.executable, "-m", "silkline", *words, "--job", "j"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 async def crawl(directory: Path, pages: dict[str, Any], **settings: Any) -> Report:
@@ -141,12 +150,7 @@ def test_a_redirect_out_of_the_scope_and_what_the_command_says(tmp_path: Path) -
     async def moved(request: web.Request) -> web.Response:
         raise web.HTTPFound("http://localhost:1/out")
 
-    def silkline(*words: str) -> str:
-        command = [sys.executable, "-m", "silkline", *words, "--job", "j"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
+    silkline = partial(command_in, tmp_path)
     with Site({"/": '<a href="/out"></a>', "/out": moved}) as site:
         silkline("crawl", f"{site.url}/", "--follow", "a", "--scope", "host", "--quiet")
         told = silkline("explain", f"{site.url}/out")
@@ -161,6 +165,29 @@ def test_a_redirect_out_of_the_scope_and_what_the_command_says(tmp_path: Path) -
         "host": None,
         "paused": False,
     }
+
+
+@pytest.mark.parametrize("scope", ["host", "site"])
+def test_a_host_that_was_seeded_is_at_home_on_its_own_pages(tmp_path: Path, scope: str) -> None:
+    silkline = partial(command_in, tmp_path)
+    with Site({"/": '<a href="/a"></a>', "/a": ""}) as site:
+        silkline("seed", f"{site.url}/")
+        rules = ["--scope", scope, "--deny", "/private"]
+        silkline("work", "--follow", "a", *rules, "--allow-private", "--quiet")
+        assert silkline("explain", f"{site.url}/a") == "done\n"  # its link was followed
+        told, denied, other = (
+            silkline("explain", url)
+            for url in (f"{site.url}/b", f"{site.url}/private", "https://other.example/")
+        )
+    assert told.startswith(
+        f"never seen: no rule refuses it on pages of its own {scope}: none of them links to it, or only by "
+    )
+    assert told.endswith(f"; on other pages links to it are refused: on another {scope}\n")
+    assert denied == "never seen: links to it are refused: denied by /private\n"
+    if scope == "host":
+        assert other == "never seen: links to it are refused: on another host\n"
+    else:  # which sites are seeded nobody has noted
+        assert other.startswith("never seen: no rule refuses it on pages of its own site: ")
 
 
 def test_a_trap_that_only_its_pages_tell_is_known_to_all_workers(tmp_path: Path) -> None:

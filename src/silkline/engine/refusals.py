@@ -16,7 +16,7 @@ from silkline.engine.discovery import FACT, rules_from
 from silkline.engine.robots import robot_listening, robots_name
 from silkline.outcome import NONE_REFUSED, Refused
 from silkline.politeness.robots import recalled
-from silkline.politeness.scope import Scope
+from silkline.politeness.scope import Scope, ScopeRules
 from silkline.politeness.traps import Traps, pattern_of
 from silkline.protocols import Frontier
 from silkline.url import normal
@@ -97,7 +97,10 @@ async def why_never_seen(frontier: Frontier, facts: Mapping[str, str], url: str)
         return ""
     url, rules = normal(url), _rules_in(facts)
     scope = rules_from(facts[FACT])
-    if scope.any and (reason := Scope(scope).refusal(url)):
+    elsewhere = reason = Scope(scope).refusal(url) if scope.any else ""
+    if reason and await _has_a_home(frontier, scope, url):
+        reason = Scope(scope).refusal_at_home(url)
+    if reason:
         return f"links to it are refused: {reason}"
     if rules.traps:
         reason = Traps(lambda line: None).shape(url)
@@ -109,7 +112,25 @@ async def why_never_seen(frontier: Frontier, facts: Mapping[str, str], url: str)
         if verdict is not None and not verdict.allowed:
             return f"it would be refused by robots.txt: {verdict}"
     others = _unknowable(rules, scope.max_depth)
+    if elsewhere:
+        home = "site" if scope.kind == "site" else "host"
+        return (
+            f"no rule refuses it on pages of its own {home}: none of them links to it, or only by links that "
+            f"are {others}; on other pages links to it are refused: {elsewhere}"
+        )
     return f"no rule refuses it: no page links to it, or only by links that are {others}"
+
+
+async def _has_a_home(frontier: Frontier, scope: ScopeRules, url: str) -> bool:
+    """Whether the job may have pages of the URL's own host, or site, whose links stay at home.
+
+    The rules name the hosts of URLs that were given to a worker; those of seeds and tasks only the frontier
+    knows, and it knows no sites.
+    """
+    if scope.kind == "site" and not scope.sites:
+        return True
+    (key,) = await frontier.politeness_keys([url])
+    return await frontier.host(key) is not None
 
 
 def _unknowable(rules: RefusalRules, max_depth: int | None) -> str:

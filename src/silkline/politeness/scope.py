@@ -126,8 +126,12 @@ class Scope:
         return self._outside(url, {self._unit(requested)} if self._bounded else set())
 
     def refusal(self, url: str) -> str:
-        """Why a link to the URL is refused, whatever page it stands on; "" where that is not so."""
+        """Why a link to the URL is refused on pages of other hosts, or sites; "" where it is not."""
         return self._outside(url, set())
+
+    def refusal_at_home(self, url: str) -> str:
+        """Why it is refused on pages of its own host, or site, and so on any page; "" where it is not."""
+        return self._outside(url, {self._unit(url)} if self._bounded else set())
 
     def _outside(self, url: str, homes: set[str]) -> str:
         if self._bounded and not self._holds(url, homes):
