@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "silkline"
 
 LAYERS: list[set[str]] = [
-    {"version", "errors", "site"},
+    {"version", "errors", "header", "site"},
     {"url", "files"},
     {"values"},
     {"config"},

@@ -68,6 +68,11 @@ def test_a_json_task_needs_no_more_than_its_url() -> None:
         ('{"url": "https://shop.example/", "method": "connect"}', "CONNECT asks for a tunnel"),
         ('{"url": "https://shop.example/", "headers": {"A": "b\\r\\nX: y"}}', "not an HTTP header"),
         ('{"url": "https://shop.example/", "headers": {"A:": "b"}}', "not an HTTP header"),
+        ('{"url": "https://shop.example/", "headers": {":path": "/"}}', "not an HTTP header"),
+        ('{"url": "https://shop.example/", "headers": {"Content-Length ": "5"}}', "not an HTTP header"),
+        ('{"url": "https://shop.example/", "headers": {"CONTENT-length": "5"}}', "comes from the body"),
+        ('{"url": "https://shop.example/", "headers": {"Connection": "x"}}', "is the client's own"),
+        ('{"url": "https://shop.example/", "headers": {"Host": "a", "hosT": "b"}}', "'Host' is there twice"),
         ('{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100_000 + "}", "nested too deeply"),
         (
             '{"url": "https://shop.example/", "extra": {"a": ' + "[" * 100 + "]" * 100 + "}}",

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from silkline.errors import BadUrlError, TaskError
+from silkline.header import fault_of
 from silkline.url import check, fingerprint_of
 
 DEFAULT_LABEL = "default"
@@ -175,6 +176,8 @@ def _checked(request: Request) -> Request:
     for name, value in request.headers.items():
         if not _is_token(name) or not _is_field_value(value):
             raise TaskError(f"header {name[:40]!r} is not an HTTP header")
+    if fault := fault_of(request.headers):
+        raise TaskError(fault)
     if request.save_to is not None:
         raise TaskError("save_to names a local file: a task from outside must not carry it")
     if request.redo:

@@ -9,10 +9,11 @@ import ssl
 import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 from coders import CODERS
 from raw_server import Script, Serve, answer_of, drip, then_close, then_reset, then_stall
-from site_of_pages import Engine
+from site_of_pages import Engine, OpenSite
 
 from silkline.errors import (
     BadUrlError,
@@ -26,6 +27,8 @@ from silkline.errors import (
     TlsError,
     TooLargeError,
 )
+from silkline.header import FRAMING
+from silkline.protocols import CallNext
 from silkline.request import Request
 from silkline.response import Response
 
@@ -262,6 +265,36 @@ async def test_a_request_cannot_smuggle_lines(serve: Serve, engine: Engine, fiel
     with pytest.raises(BadUrlError):
         await engine().fetch(Request(server.url(), **fields))
     assert server.heads == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [*({name.title(): "5"} for name in FRAMING), {"Host": "a.test", "HOST": "b.test"}],
+    ids=lambda headers: min(headers),
+)
+async def test_nobody_frames_a_message_or_steers_its_connection_but_the_engine(
+    open_site: OpenSite, headers: dict[str, str]
+) -> None:
+    """Else the server would read the next request on the connection as the rest of this one, or wait."""
+
+    async def meddle(request: Request, call_next: CallNext) -> Response:
+        meant = request.headers.get("X-Meddle")
+        return await call_next(msgspec.structs.replace(request, headers=headers) if meant else request)
+
+    pages = {"/": (200, {}, b"fine"), "/own": (200, {}, b"own"), "/hop": (200, {}, b"hop")}
+    site = await open_site(pages, hops=[meddle])
+    for target, given, body in (("/own", headers, None), ("/hop", {"X-Meddle": "1"}, b"12345")):
+        with pytest.raises(BadUrlError, match=r"^header '.*' (must not be given: |is there twice)"):
+            await site.fetch(target, headers=given, method="POST" if body else "GET", body=body)
+        assert (await site.fetch("/")).body == b"fine"
+    assert site.targets == ["/", "/"]
+
+
+async def test_another_host_may_be_named(serve: Serve, engine: Engine) -> None:
+    server = await serve({"/": answer_of(200, {}, b"")})
+    await engine().fetch(Request(server.url(), headers={"Host": "shop.example"}))
+    assert [line.lower() for line in server.heads[0].split("\r\n")].count("host: shop.example") == 1
+    assert server.heads[0].lower().count("\r\nhost:") == 1
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])

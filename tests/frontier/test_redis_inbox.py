@@ -47,6 +47,7 @@ async def test_what_others_push_is_visited_and_what_is_no_task_becomes_a_dead_le
         "{not json",
         '{"url":"file:///etc/passwd"}',
         '{"url":"http://a/3","save_to":"/etc/cron.d/x"}',
+        '{"url":"http://a/4","headers":{"Content-Length":"5"}}',
         b"\xff\xfe",
         "x" * 3_000_000,
     )
@@ -54,10 +55,10 @@ async def test_what_others_push_is_visited_and_what_is_no_task_becomes_a_dead_le
         batch = await frontier.lease(10)
         assert urls(batch) == ["a/1", "a/2"]
         assert batch.leases[0].request.extra == {"k": 1}
-        assert (await frontier.dead_letters.causes()) == {"bad_task": 5}
-        assert (await frontier.stats()) == Stats(leased=2, dead=5)
+        assert (await frontier.dead_letters.causes()) == {"bad_task": 6}
+        assert (await frontier.stats()) == Stats(leased=2, dead=6)
         assert await frontier.dead_letters.resend(cause="bad_task") == 0
-        assert await frontier.dead_letters.drop(cause="bad_task") == 5
+        assert await frontier.dead_letters.drop(cause="bad_task") == 6
     assert client.memory_usage(f"{job}:meta")
 
 

@@ -40,6 +40,16 @@ def test_entries_of_an_iterable_are_counted_like_lines() -> None:
     assert [reason.split(":")[0] for reason in seeds.reasons] == ["seed 2", "seed 3", "seed 4"]
 
 
+def test_a_request_that_frames_its_own_message_is_refused() -> None:
+    bad = Request("http://a/", headers={"content-length": "5"})
+    line = "the request for http://a/ cannot be sent: header 'content-length' must not be given"
+    with pytest.raises(ConfigError, match=line):
+        Seeds(bad)
+    seeds = Seeds([bad, "http://b/"])
+    assert (urls_of(seeds), seeds.invalid) == (["http://b/"], 1)
+    assert seeds.reasons[0].startswith(f"seed 1: {line}")
+
+
 def test_a_line_for_an_unknown_label_is_refused_alone_and_named(tmp_path: Path) -> None:
     path = a_file(
         tmp_path,

@@ -27,6 +27,7 @@ from silkline.fetch.pace import Pace
 from silkline.fetch.proxied import OpenSession, Proxied, proxy_failure
 from silkline.fetch.proxy import DENIED
 from silkline.fetch.redirect import location_of
+from silkline.fetch.sent import check_sendable
 from silkline.fetch.target import split_credentials, wire_url
 from silkline.request import Request
 from silkline.response import Response, Timings
@@ -161,6 +162,8 @@ class Client:
         arguments: Mapping[str, Any] = _DIRECT,
     ) -> aiohttp.ClientResponse:
         headers = request.headers
+        if headers or request.method != "GET":
+            check_sendable(request.method, headers)
         if "@" in url:
             url, authorization = split_credentials(url)
             if authorization and not any(name.lower() == "authorization" for name in headers):

@@ -9,6 +9,7 @@ import msgspec
 
 from silkline.fetch.middleware import compose
 from silkline.fetch.redirect import follow
+from silkline.fetch.sent import check_sendable
 from silkline.fetch.target import wire_url
 from silkline.files import placed, write_whole
 from silkline.protocols import Middleware
@@ -52,13 +53,15 @@ class MockFetcher:
         self.requests: list[Request] = []
 
     async def fetch(self, request: Request) -> Response:
-        """Raises what `pages` holds for the URL, and what following redirects raises."""
+        """Raises what `pages` holds for the URL, what following redirects raises, and BadUrlError for headers
+        that no engine sends."""
         return await follow(self._hop, request, self._max_redirects, refresh=self._follow_refresh)
 
     async def close(self) -> None:
         """Nothing to close."""
 
     async def _answered(self, request: Request) -> Response:
+        check_sendable(request.method, request.headers)
         if wire_url(request.url) in self._pages or not request.url.endswith("/robots.txt"):
             self.requests.append(request)
         response = _response(request, await self._answer(request))

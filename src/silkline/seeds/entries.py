@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import BadUrlError, TaskError
+from silkline.header import fault_of
 from silkline.request import DEFAULT_LABEL, Request, request_from_task
 from silkline.seeds.source import Refusals
 from silkline.url import check
@@ -76,9 +77,12 @@ def says_nothing(line: str) -> bool:
 
 
 def checked(entry: object) -> Request:
-    """A Request with a URL that can be fetched. Raises BadUrlError, and TaskError for what is no Request."""
+    """A Request with a URL that can be fetched. Raises BadUrlError, and TaskError for what is no Request or
+    has headers that are the client's own."""
     if isinstance(entry, Request):
         url = check(entry.url)
+        if fault := fault_of(entry.headers):
+            raise TaskError(f"the request for {url[:200]} cannot be sent: {fault}")
         return entry if url == entry.url else msgspec.structs.replace(entry, url=url)
     if isinstance(entry, UnicodeDecodeError):
         raise TaskError("the line is not UTF-8 text")

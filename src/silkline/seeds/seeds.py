@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from silkline.errors import BadUrlError, ConfigError
+from silkline.errors import BadUrlError, ConfigError, TaskError
 from silkline.request import Request
 from silkline.seeds.entries import IterableSource, checked, unknown_label
 from silkline.seeds.source import Refusals, SeedSource, first_reasons
@@ -30,8 +30,8 @@ class Seeds:
     """
 
     def __init__(self, *seeds: Seed, labels: Collection[str] | None = None) -> None:
-        """Raises ConfigError for a URL that is not valid and a file that is missing, unreadable, binary or
-        without anything in it but blank lines and comments."""
+        """Raises ConfigError for a URL that is not valid, a Request that cannot be sent, and a file that is
+        missing, unreadable, binary or without anything in it but blank lines and comments."""
         self._direct: list[Request] = []
         self._sources: list[SeedSource] = []
         self._collections: list[Collection[Any]] = []
@@ -109,5 +109,5 @@ class _Labelled:
 def _direct(seed: str | Request) -> Request:
     try:
         return Request(check(seed)) if isinstance(seed, str) else checked(seed)
-    except BadUrlError as error:
+    except (BadUrlError, TaskError) as error:
         raise ConfigError(str(error)) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from silkline.errors import ConfigError
 from silkline.fetch.options import USER_AGENT
+from silkline.header import FRAMING
 from silkline.version import __version__
 
 
@@ -26,9 +27,7 @@ FOR_ONE_SITE = {
     "proxy-authorization": "put user and password into the proxy's URL",
     "cookie": "set it in Request(headers=...) of the site that it is for",
     "host": "it comes from the URL",
-    "content-length": "it comes from the body",
-    "transfer-encoding": "it comes from the body",
-    "connection": "it is the client's own",
+    **FRAMING,
 }
 """Headers that cannot be the same for all requests, and what to do instead."""
 
