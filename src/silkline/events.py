@@ -18,6 +18,7 @@ class Visited(msgspec.Struct, frozen=True):
     dropped_links: those that were not followed. refused: those among them that the rules of the crawl refuse,
     by the reason. items_dropped: items that pipeline steps have dropped, by the reason. elsewhere: it is
     another politeness group than the lease's that has answered, as a fetcher of the user's own may have it.
+    fetched: whether its page was asked for; what has no handler, or no robots.txt that can be read, is not.
     """
 
     outcome: Outcome
@@ -27,6 +28,7 @@ class Visited(msgspec.Struct, frozen=True):
     refused: Mapping[str, Refused] = {}
     items_dropped: Mapping[str, int] = {}
     elsewhere: bool = False
+    fetched: bool = True
 
 
 class Kept(msgspec.Struct, frozen=True):

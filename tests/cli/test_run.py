@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,29 @@ def test_a_job_that_was_never_begun_needs_a_url(inside: Call, spider: Path, tmp_
             "silkline: job 'things' has nothing to crawl yet: silkline run things.py https://...\n"
         )
     assert not (tmp_path / ".silkline").exists()
+
+
+def test_queued_pages_without_a_handler_are_no_requests_and_the_remedy_is_told(
+    inside: Call, spider: Path, shop: Site, tmp_path: Path
+) -> None:
+    task = '{{"url": "{}/thing/{}", "label": "{}"}}\n'
+    tasks = [task.format(shop.url, f"{n}a", label) for n, label in ((1, "thing"), (2, "thng"), (3, "thng"))]
+    (tmp_path / "tasks.jsonl").write_text("".join(tasks))
+    assert inside("seed", "tasks.jsonl", "--job", "labels").returncode == 0
+    done = inside("work", "things.py", "--job", "labels", "--allow-private")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"requests +1, 100 % succeeded", done.stderr), done.stderr
+    assert re.search(r"dead +2: label 2", done.stderr), done.stderr
+    told = re.sub(r"\s+", " ", done.stderr)
+    assert "no handler for the label 'thng'; there are: default, thing; what waits for it" in told
+    assert "silkline dead resend --job labels --cause label" in told
+    assert "times)" not in told  # once, however many die of it
+    assert names_in(tmp_path / "things.jsonl") == ["Thing 1a"]
+    resent = inside("dead", "resend", "--job", "labels", "--cause", "label")
+    assert resent.stdout.startswith("2 put back")
+    again = inside("work", "things.py", "--job", "labels", "--allow-private")
+    assert "requests" not in again.stderr  # nothing was asked for
+    assert "already finished" not in again.stderr
 
 
 def test_a_file_that_fails_to_import_is_one_line(inside: Call, tmp_path: Path) -> None:

@@ -51,6 +51,15 @@ def test_a_failed_visit_counts_once_under_its_cause() -> None:
     assert tally.requests == 4
 
 
+def test_a_visit_that_asked_for_nothing_is_no_request() -> None:
+    unfetched = msgspec.structs.replace(visited(Dead("label", "no handler")), fetched=False)
+    tally = tally_of(visited(Done(), status=200), unfetched)
+    assert (tally.requests, tally.unfetched, tally.dead) == (1, 1, {"label": 1})
+    assert tally.latency.quantile(0.99) == pytest.approx(0.2, rel=0.02)
+    both = merge([tally, tally])
+    assert (both.requests, both.unfetched, both.visits) == (2, 2, 4)
+
+
 def test_bytes_are_of_the_body_and_of_the_wire() -> None:
     tally = tally_of(visited(Done(), status=200, dropped=3))
     assert (tally.bytes, tally.wire_bytes, tally.links_dropped) == (100, 40, 3)

@@ -28,6 +28,7 @@ from silkline.engine.refusals import keep_rules
 from silkline.engine.robots import robots_for
 from silkline.engine.signals import stop_on_signals
 from silkline.engine.steps import Steps
+from silkline.engine.unhandled import Unhandled
 from silkline.engine.worker import Worker
 from silkline.errors import ConfigError
 from silkline.events import Event, Seeded, Trouble
@@ -102,7 +103,8 @@ class Session:
         self._met_work = False
         """The job was not finished when we came, whoever finished it."""
         self._close_log, log = log_for(plan, seat)
-        self._hooks: tuple[Hook, ...] = (self._tally, *log, *plan.hooks)
+        unhandled = Unhandled(plan.settings.job, plan.settings.frontier, self._tell)
+        self._hooks: tuple[Hook, ...] = (self._tally, *log, *plan.hooks, unhandled)
 
     async def run(self) -> Ending:
         """Raises ConfigError and FatalError; whatever happens, what was opened is closed."""
@@ -189,7 +191,7 @@ class Session:
         self._worker = Worker(parts, self._plan.settings, self._plan.seeds if first else Seeds())
         with stop_on_signals(self._worker.stop, wanted=self._plan.owns_process):
             reason = await self._worker.run()
-        if reason != FINISHED or not first or self._tally.requests or self._tally.seeded.added:
+        if reason != FINISHED or not first or self._tally.visits or self._tally.seeded.added:
             return reason
         if self._met_work:
             return reason

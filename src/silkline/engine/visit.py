@@ -76,13 +76,14 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     """
     started = perf_counter()
     response: Response | None = None
-    dropped, refused, items_dropped, elsewhere = 0, NOTHING, NO_ITEMS, False
+    dropped, refused, items_dropped, elsewhere, fetched = 0, NOTHING, NO_ITEMS, False, False
     try:
         handler = tools.router.handler(lease.request.label)
         if tools.policy is not None:
             await tools.policy(lease.request, lease.host)
         if tools.turns is not None:
             tools.turns.begin(lease)
+        fetched = True
         response = await tools.fetch(lease.request)
         if response.onward is not None and tools.turns is not None:
             tools.busy.answered(lease.host, started)
@@ -130,7 +131,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         # A fetcher or middleware broke its promise: the page fails, the crawl goes on.
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
     seconds = perf_counter() - started
-    return Visited(outcome, response, seconds, dropped, refused, items_dropped, elsewhere)
+    return Visited(outcome, response, seconds, dropped, refused, items_dropped, elsewhere, fetched)
 
 
 def blocked_for(error: SilklineError, host: str, busy: BusyHosts, started: float) -> float:

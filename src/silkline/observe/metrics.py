@@ -3,7 +3,7 @@
 Names follow the Prometheus conventions: prefix, base units, `_total` for counters. What is usually asked
 for and what it is called here:
 
-    requests_total          silkline_requests_total               visits that ended
+    requests_total          silkline_requests_total               visits that asked for their page
     requests_failed         silkline_requests_failed_total        {cause}, each failed visit
     queue_size              silkline_queue_size                   {state="waiting"|"delayed"|"leased"}
     retries                 silkline_retries_total                {cause}
@@ -120,7 +120,7 @@ class _SnapshotCollector(Collector):
 def _counters(tally: Tally) -> Iterator[Metric]:
     # The tally may be counting on in the event loop's thread meanwhile: copy its dictionaries in one step.
     for name, help_text, value in (
-        ("requests", "Visits that ended, whatever came of them.", tally.requests),
+        ("requests", "Visits that asked for their page, whatever came of them.", tally.requests),
         ("pages", "Pages done.", tally.pages),
         ("items", "Items delivered.", tally.items),
         ("dead_items", "Items that could not be delivered.", tally.dead_items),

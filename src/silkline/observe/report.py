@@ -55,10 +55,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     reason: "finished", "interrupted", "budget", "already finished", or the line of the error that ended it.
     pages: pages done. items: items delivered. bytes: of decoded bodies, of saved files as transferred.
     seconds: how long it ran. pages_per_second: over that time.
-    requests: visits made. retried: those that were put back for another try.
+    requests: visits that asked for their page. retried: visits whose page is to be tried again.
     unmodified: responses whose body the server did not send again; cached: those it was not asked for.
-    success_rate: share (0..1) of the visits that did not fail; None if there were none.
-    latency: None if there were no visits.
+    success_rate: share (0..1) of the requests that did not fail; None if there were none.
+    latency: None if there were no requests.
     failed: failed visits by cause, those that were retried included.
     proxies_failed: how often each proxy failed, the most first; `failed` has no page that another one got.
     dead: dead letters that the job has now, by cause, but for those that were refused.
@@ -144,7 +144,9 @@ def report_of(
         retried=sum(tally.retried.values()),
         unmodified=tally.unmodified,
         cached=tally.cached,
-        success_rate=1 - sum(failed.values()) / tally.requests if tally.requests else None,
+        success_rate=1 - (sum(failed.values()) - tally.unfetched) / tally.requests
+        if tally.requests
+        else None,
         latency=Latency(*measured) if measured else None,
         failed=failed,
         proxies_failed=dict(Counter(tally.proxies_failed).most_common()),
@@ -217,9 +219,14 @@ def next_steps(report: Report) -> list[str]:
     return steps
 
 
+def words_for(job: str, frontier: str) -> str:
+    """The options that name the job on a command line. frontier: "" for its usual one."""
+    where = f" --frontier {shlex.quote(redacted(frontier))}" if frontier else ""
+    return f"--job {shlex.quote(job)}{where}"
+
+
 def _job(report: Report) -> str:
-    where = f" --frontier {shlex.quote(redacted(report.frontier))}" if report.frontier else ""
-    return f"--job {shlex.quote(report.job)}{where}"
+    return words_for(report.job, report.frontier)
 
 
 def _heading(report: Report) -> tuple[str, str]:

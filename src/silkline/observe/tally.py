@@ -28,7 +28,8 @@ class Tally(msgspec.Struct):
     Pages, items and links are counted when they are committed (`Kept`); everything about fetching when
     the visit ended (`Visited`), so a visit whose lease was lost counts as a request but not as a page.
 
-    requests: visits that ended, whatever came of them.
+    requests: visits that ended and had asked for their page, whatever came of them. unfetched: those that
+    failed before they did; they count in `retried` or `dead`, too.
     pages: visits whose page was kept as done.
     links_added: links that were new to the frontier. links_dropped: links that were not followed.
     bytes: of decoded bodies, of saved files as transferred. wire_bytes: of bodies as transferred.
@@ -51,6 +52,7 @@ class Tally(msgspec.Struct):
     """
 
     requests: int = 0
+    unfetched: int = 0
     pages: int = 0
     items: int = 0
     links_added: int = 0
@@ -81,6 +83,11 @@ class Tally(msgspec.Struct):
         """Failed visits by cause: those to be retried and those given up."""
         return dict(Counter(self.retried.copy()) + Counter(self.dead.copy()))
 
+    @property
+    def visits(self) -> int:
+        """Those that ended."""
+        return self.requests + self.unfetched
+
     def __call__(self, event: Event) -> None:
         if isinstance(event, Visited):
             self._visited(event)
@@ -110,6 +117,9 @@ class Tally(msgspec.Struct):
                 return
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
+        if not event.fetched:
+            self.unfetched += 1
+            return
         self.requests += 1
         response = event.response
         seconds = event.seconds
@@ -148,6 +158,7 @@ def merge(tallies: Iterable[Tally]) -> Tally:
     parts = list(tallies)
     return Tally(
         requests=sum(t.requests for t in parts),
+        unfetched=sum(t.unfetched for t in parts),
         pages=sum(t.pages for t in parts),
         items=sum(t.items for t in parts),
         links_added=sum(t.links_added for t in parts),
