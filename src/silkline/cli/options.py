@@ -132,7 +132,11 @@ SETTINGS: dict[str, Any] = {
 """By setting. All give text, or None where the option is not used: `resolve` converts and checks."""
 
 Urls = Annotated[list[str] | None, Argument(metavar="URL", help="Where to start.")]
-JobName = Annotated[str | None, Option(metavar="NAME", help="The job. Not needed where there is only one.")]
+_JOB_HELP = (
+    "The job. In the working directory not needed where there is only one; on a server it is spider where"
+    " nothing is said."
+)
+JobName = Annotated[str | None, Option(metavar="NAME", help=_JOB_HELP)]
 FrontierUrl = Annotated[
     str | None,
     Option(metavar="URL", help="Its frontier, such as redis://HOST:PORT/DB, if it is not .silkline/JOB.db."),

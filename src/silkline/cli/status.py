@@ -32,7 +32,11 @@ PERIOD = 2.0
 @with_debug
 def status(
     job: Annotated[
-        str | None, Option(metavar="NAME", help="The job. Without it, all in the working directory.")
+        str | None,
+        Option(
+            metavar="NAME",
+            help="The job. Without it, all in the working directory; on a server, the job spider.",
+        ),
     ] = None,
     frontier: FrontierUrl = None,
     hosts: Annotated[int, Option(metavar="N", min=0, help="Show so many hosts at most.")] = 10,
