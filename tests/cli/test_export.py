@@ -163,6 +163,9 @@ def test_the_output_of_a_job_in_a_file_is_converted(inside: Call, shop: Site, tm
     several = inside("export", "-o", "all.jsonl")
     assert several.returncode == 2
     assert several.stderr == "silkline: the job has several outputs, choose one with --from: a.csv, b.db\n"
+    nowhere = inside("export", "-o", "all.jsonl", "--from", "a.csv", "--parts", "nodir")
+    assert (nowhere.returncode, nowhere.stdout) == (2, "")
+    assert nowhere.stderr.startswith("silkline: --parts nodir: there is no such folder; ")
     for source in ("a.csv", "b.db"):
         done = inside("export", "-o", "all.jsonl", "--from", source, "--replace")
         assert done.returncode == 0, done.stderr

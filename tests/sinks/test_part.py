@@ -105,6 +105,12 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_first_page() -> N
     as_nobody(check)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place that takes no files is needed")
+def test_a_folder_where_no_files_can_be_made_is_told_before_the_first_page() -> None:
+    with pytest.raises(ConfigError, match="no files can be made there"):
+        part_in(Path("/proc"), ".jsonl").open(None)
+
+
 def test_a_part_that_is_there_already_is_nobodys_to_overwrite(tmp_path: Path, items_for: Items) -> None:
     sink = part_in(tmp_path, ".jsonl")
     Path(sink.name).write_text("precious\n")

@@ -13,7 +13,7 @@ from typer import Argument, Option, echo
 from silkline.cli.options import Config, FrontierUrl, JobName, with_debug
 from silkline.cli.store import one_store, with_frontier
 from silkline.errors import ConfigError
-from silkline.live import LIVE, assigned
+from silkline.live import LIVE, MAX_TEXT, assigned
 from silkline.observe import figures
 from silkline.resolve import doubtful_delay, seconds_in
 
@@ -113,6 +113,6 @@ def _print(live: Mapping[str, str], *, as_json: bool) -> None:
         echo(msgspec.json.encode(ordered))
         return
     for name, text in ordered.items():
-        echo(f"{figures.one_line(name)}={figures.one_line(text)}")
+        echo(f"{figures.one_line(name, MAX_TEXT)}={figures.one_line(text, MAX_TEXT)}")
     if not ordered:
         echo("no live settings", err=True)

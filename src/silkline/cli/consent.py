@@ -13,9 +13,12 @@ from silkline.errors import ConfigError
 Yes = Annotated[bool, Option("--yes", "-y", metavar=" ", help="Do not ask.")]
 
 
-def agreed(question: str) -> bool:
-    """Whether the user agrees. Raises ConfigError where there is nobody to ask, or no answer."""
-    unanswered = ConfigError("what is dropped is gone for good, and nobody was there to ask: add --yes")
+def agreed(question: str, lost: str = "what is dropped") -> bool:
+    """Whether the user agrees. Raises ConfigError where there is nobody to ask, or no answer.
+
+    lost: what would be gone.
+    """
+    unanswered = ConfigError(f"{lost} is gone for good, and nobody was there to ask: add --yes")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise unanswered
     try:

@@ -12,10 +12,10 @@ from silkline.crawler import Crawler
 from silkline.errors import ConfigError
 
 
-def crawler_from(path: Path, name: str | None = None) -> Crawler:
+def crawler_from(path: Path, name: str | None = None, command: str = "run") -> Crawler:
     """Import the file, with its folder on sys.path, and return its Crawler.
 
-    name: of the variable, where there are several.
+    name: of the variable, where there are several. command: the one that is to get it.
 
     Raises ConfigError in one line, with the place in the user's code where there is one.
     """
@@ -31,14 +31,14 @@ def crawler_from(path: Path, name: str | None = None) -> Crawler:
         raise ConfigError(f"{path}: holds no Crawler; write crawler = silkline.Crawler() at its top level")
     if len(crawlers) > 1:
         choice = " or ".join(f"{path}:{key}" for key in found)
-        raise ConfigError(f"{path}: holds {len(crawlers)} Crawlers; choose one: silkline run {choice}")
+        raise ConfigError(f"{path}: holds {len(crawlers)} Crawlers; choose one: silkline {command} {choice}")
     return next(iter(crawlers.values()))
 
 
-def crawler_named(spider: str, name: str | None = None) -> tuple[str, Crawler]:
+def crawler_named(spider: str, name: str | None = None, command: str = "run") -> tuple[str, Crawler]:
     """The file and the Crawler of FILE or FILE:NAME. Raises ConfigError as `crawler_from` does."""
     path, _, variable = (spider, "", "") if Path(spider).exists() else spider.partition(":")
-    return path, crawler_from(Path(path), name or variable or None)
+    return path, crawler_from(Path(path), name or variable or None, command)
 
 
 def _import(path: Path) -> ModuleType:

@@ -29,7 +29,7 @@ def purge(job: JobName = None, frontier: FrontierUrl = None, yes: Yes = False, c
 
     store = store_to_remove(job, frontier, config)
     place = figures.one_line(redacted(store.url))
-    if not (yes or agreed(f"Remove the job {store.job} at {place} for good?")):
+    if not (yes or agreed(f"Remove the job {store.job} at {place} for good?", "a job that is removed")):
         return 0
     remove_store(store.url, store.job, progress=lambda keys: echo(f"{keys:,} keys removed", err=True))
     echo(f"{store.job} is removed")

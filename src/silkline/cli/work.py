@@ -91,7 +91,7 @@ def _of_file(spider: str, given: dict[str, Any], config: Path | None) -> tuple[C
     from silkline.cli.load import crawler_named
     from silkline.cli.run import changed
 
-    path, crawler = crawler_named(spider)
+    path, crawler = crawler_named(spider, command="work")
     resolved = resolve(given, os.environ, config=config, spider=changed(crawler.settings), spider_name=path)
     return crawler, resolved
 

@@ -19,7 +19,8 @@ from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from silkline.errors import ConfigError, FrontierError, JobError
+from silkline.errors import ConfigError, FrontierError
+from silkline.frontier.redis_foreign import ForeignKeyError, naming
 from silkline.resolve import redacted
 
 CLUSTER, SENTINEL = "redis+cluster", "redis+sentinel"
@@ -208,7 +209,11 @@ class RedisLink:
         return self._client
 
     async def run(self, verb: str, key: str, call: bytes, args: Sequence[bytes] = ()) -> Any:
-        """The script's reply. Raises FrontierError for a job that is gone and for a script that fails."""
+        """The script's reply; `key` is the partition's `meta`.
+
+        Raises FrontierError for a job that is gone and for a script that fails, ForeignKeyError where a key
+        is another program's.
+        """
         wanted = script(verb)
 
         async def send() -> Any:
@@ -217,7 +222,10 @@ class RedisLink:
             except exceptions.NoScriptError:  # a new server, or one that was restarted
                 return await self.client.eval(wanted.text, 1, key, call, *args)
 
-        return await self._patiently(send)
+        try:
+            return await self._patiently(send)
+        except ForeignKeyError as error:
+            raise await naming(error, self.client, key.removesuffix("meta")) from error
 
     async def command(self, *words: Any, **options: Any) -> Any:
         """A plain command; only such as may be sent twice."""
@@ -301,10 +309,9 @@ def passing(error: Exception, address: str) -> str:
             "stop the workers of a job before its slots are moved in this way"
         ) from error
     if "WRONGTYPE" in text[:60]:
-        raise JobError(
-            "a key of the job is used by another program, for something else; choose another --job, "
-            "or another database of the server"
-        ) from error
+        raise ForeignKeyError from error
+    if "DB index is out of range" in text:
+        raise ConfigError(f"Redis at {address} has no database of that number: {text}") from error
     raise FrontierError(f"Redis at {address}: {text}") from error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from silkline.live import MAX_TEXT
 from silkline.observe import figures
 from silkline.outcome import NONE_REFUSED, HostState, Overview, Refused, Stats, WorkerState
 from silkline.resolve import without_passwords
@@ -104,7 +105,10 @@ def lines(standing: Standing) -> Iterator[str]:
     yield from _workers(overview.workers)
     yield from _hosts(overview, standing.reasons)
     if overview.live:
-        told = (f"{figures.one_line(name)}={figures.one_line(text)}" for name, text in overview.live.items())
+        told = (
+            f"{figures.one_line(name, MAX_TEXT)}={figures.one_line(text, MAX_TEXT)}"
+            for name, text in overview.live.items()
+        )
         yield f"live settings: {', '.join(told)}"
     yield from (figures.one_line(note) for note in overview.notes)
 

@@ -10,6 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from silkline.sinks.address import files_in, is_in_bucket
 from silkline.sinks.choose import discard, objects_sink, output_for, wants_types
 from silkline.sinks.folder import folder_sink
 from silkline.sinks.format import PLAIN, Format
-from silkline.sinks.outputfile import name_of, prepare, starting, told
+from silkline.sinks.outputfile import creating, name_of, prepare, starting, told
 
 
 class PartMark(msgspec.Struct, frozen=True, tag_field="kind", tag="part"):
@@ -58,6 +59,8 @@ class Part:
             folder = os.path.dirname(self.name)
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise SinkError(f"cannot create files in {folder}: choose a directory that you may write to")
+            with creating(shown), TemporaryFile(dir=folder):
+                """/proc says that it may be written to."""
 
     def write(self, items: Sequence[Item], position: str | None) -> str | None:
         if not items:

@@ -84,8 +84,13 @@ def located(
 
     folders: where copies of other machines' files may be.
 
-    Raises ConfigError for those that are missing, unless `partial`.
+    Raises ConfigError for folders that are none, and for files that are missing, unless `partial`.
     """
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f"--parts {folder}: there is no such folder; name one with copies of part files"
+            )
     found: list[Committed] = []
     missing = []
     for source in sources:
