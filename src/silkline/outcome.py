@@ -43,7 +43,8 @@ class LeaseBatch(msgspec.Struct, frozen=True):
     wake_in: where nothing (more) could be given, seconds until it is worth asking again: the next due
         host, delayed request or expiring lease. None: only a commit or an add can change anything.
     finished: waiting + delayed + leased = 0.
-    budget_spent: the page budget allows no further lease (see FrontierOptions.max_pages).
+    budget_spent: so many visits have ended as the page budget has (see FrontierOptions.max_pages), whatever
+        workers with another budget still hold.
     fell_back: the store has lost commits of this worker that it had confirmed: what was known from them, such
         as which URLs it has seen, counts no more.
     """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from silkline.config import FrontierOptions
 from silkline.errors import FrontierError, JobError
 from silkline.frontier import MemoryFrontier
 from silkline.keys import KeyRules
@@ -278,6 +279,26 @@ class TestCompletion:
         async with opened(max_pages=4) as frontier:
             if (await frontier.stats()).open:
                 assert (await frontier.lease(3)).budget_spent
+
+    async def test_a_page_budget_that_others_have_used_up_is_spent_whatever_they_still_hold(
+        self, opened: Opened
+    ) -> None:
+        async with opened(max_pages=2) as frontier:
+            await frontier.add(pages("a", 9))
+            (a,) = (await frontier.lease(1)).leases
+            await frontier.apply(FrontierOptions())
+            b, c = (await frontier.lease(2)).leases
+            await frontier.apply(FrontierOptions(max_pages=2))
+            await frontier.commit(done(a))
+            waits = await frontier.lease(3)
+            assert (waits.leases, waits.budget_spent) == ((), False)
+            await frontier.commit(dead(b))
+            spent = await frontier.lease(3)
+            assert (spent.leases, spent.budget_spent, spent.finished) == ((), True, False)
+            assert (await frontier.stats()).leased == 1
+            await frontier.apply(FrontierOptions())
+            assert (await frontier.lease(1)).budget_spent is False
+            await frontier.commit(done(c))
 
     @pytest.mark.parametrize("cause", ["robots", "robots_unreachable"])
     async def test_the_page_budget_counts_no_page_that_robots_txt_kept_us_from(

@@ -15,15 +15,20 @@ from silkline.outcome import Dead, Done, Lease, Outcome, RetryLater, Stats
 from silkline.request import Request
 
 LEASE = Lease(Request("http://127.0.0.1/a"), token=1, fingerprint=2, host="http://127.0.0.1:80")
+STATS = Stats(waiting=3, done=20)
 
 
 def report_after(
-    *events: Any, reason: str = "finished", dead: dict[str, int] | None = None, **more: Any
+    *events: Any,
+    reason: str = "finished",
+    dead: dict[str, int] | None = None,
+    stats: Stats = STATS,
+    **more: Any,
 ) -> Report:
     tally = Tally()
     for event in events:
         tally(event)
-    snapshot = Snapshot(job="shop", started=100.0, at=110.0, tally=tally, stats=Stats(waiting=3, done=20))
+    snapshot = Snapshot(job="shop", started=100.0, at=110.0, tally=tally, stats=stats)
     return report_of(snapshot, reason=reason, dead=dead or {}, **more)
 
 
@@ -122,6 +127,12 @@ def test_each_ending_says_what_to_do_next(reason: str, step: str) -> None:
     assert next_steps(report) == [step]
     assert step in shown(report)
     assert step in "\n".join(lines(report))
+
+
+def test_with_nothing_to_go_a_spent_budget_asks_for_no_more() -> None:
+    report = report_after(reason="budget", stats=Stats(done=20))
+    assert next_steps(report) == []
+    assert "the page budget is spent" in shown(report)
 
 
 def test_a_finished_run_without_dead_letters_asks_for_nothing() -> None:

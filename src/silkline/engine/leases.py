@@ -278,10 +278,10 @@ class Leaser:
             if refused:
                 self._give_back(refused)
             if not batch.leases and not len(self._held) and not self._owes():
-                if batch.budget_spent:
-                    return "budget"
                 if batch.finished and not seeding and not self._keep_alive:
                     return "finished"
+                if batch.budget_spent:
+                    return "budget"
             if len(batch.leases) < wanted:
                 self._hungry()
                 await self._nap(batch.wake_in)

@@ -101,7 +101,7 @@ class MemoryFrontier:
             leases=tuple(leases),
             wake_in=0.0 if full and not spent else places.wake_in(now, only_expiries=spent),
             finished=not (places.waiting or places.delayed or places.leased),
-            budget_spent=spent and not places.leased,
+            budget_spent=places.has_its_pages or (spent and not places.leased),
         )
 
     async def renew(self, tokens: Sequence[int]) -> Sequence[int]:

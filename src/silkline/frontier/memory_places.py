@@ -103,6 +103,11 @@ class Places:
             return inf
         return max(0, self.options.max_pages - self._ended_visits - len(self.leased))
 
+    @property
+    def has_its_pages(self) -> bool:
+        """Whether `max_pages` visits have ended."""
+        return self.options.max_pages is not None and self._ended_visits >= self.options.max_pages
+
     def hand_out(self, count: float, now: float) -> list[Lease]:
         """Priorities from the highest; in each, the due hosts in turn, one request a round."""
         in_flight, taken = self.in_flight(), Counter[str]()

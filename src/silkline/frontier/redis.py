@@ -304,7 +304,7 @@ class RedisFrontier:
         first, inbox, spent, fell_back = inf, 0, False, False
         for partition in (*partitions[self._turn :], *partitions[: self._turn]):
             told, given = await self._ask(partition, count - len(batch.leases))
-            budget, expiry, delayed, queue, still_open, entries, now, lost, leaving = told
+            budget, expiry, delayed, queue, still_open, entries, now, lost, leaving, reached = told
             fell_back = fell_back or bool(lost)
             if leaving:  # of a worker that has died, most likely
                 await hand_over(self._job, partition)
@@ -315,7 +315,7 @@ class RedisFrontier:
             batch = LeaseBatch(
                 leases=(*batch.leases, *given),
                 finished=batch.finished and not still_open,
-                budget_spent=spent and not expiry,
+                budget_spent=bool(reached) or (spent and not expiry),
             )
         if fell_back:
             self._job.groups.forget()
@@ -336,11 +336,11 @@ class RedisFrontier:
         resent, unsure, self._unsure = self._link.resent, self._unsure, True
         reply = await partition.lease(count, self._job.options.max_pages)
         self._unsure = unsure or self._link.resent != resent
-        leases = leases_of(reply[9], reply[10:])
+        leases = leases_of(reply[10], reply[11:])
         safe = asked + self._job.options.lease_seconds
         for lease in leases:
             self._held[lease.token] = (lease.host, safe + lease.starts_in)
-        return reply[:9], leases
+        return reply[:10], leases
 
     async def _give_back_unknown(self) -> None:
         """A reply of `lease` was lost: what it gave would count as delivered, and wait until it expires."""

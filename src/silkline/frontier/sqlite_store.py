@@ -223,8 +223,8 @@ class SqliteStore:
                 rules.HUNGER,
                 rules.SECOND_HELPING,
             )
-        text, budget, expiry, delayed, queue = self._database.row(
-            "SELECT leases, budget, next_expiry, next_delayed, next_queue FROM leased_now"
+        text, budget, reached, expiry, delayed, queue = self._database.row(
+            "SELECT leases, budget, reached, next_expiry, next_delayed, next_queue FROM leased_now"
         )
         leases = _leases.decode(f"[{text}]") if text else ()
         spent = budget is not None and len(leases) >= budget
@@ -235,7 +235,7 @@ class SqliteStore:
             leases=leases,
             wake_in=wake_in if spent or len(leases) < count else 0.0,
             finished=expiry is None and delayed is None and queue is None,
-            budget_spent=spent and expiry is None,
+            budget_spent=bool(reached) or (spent and expiry is None),
         )
 
     def _finish(self, outcomes: Sequence[Outcome], now: float) -> list[Outcome]:

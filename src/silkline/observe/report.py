@@ -199,9 +199,9 @@ def next_steps(report: Report) -> list[str]:
     steps = []
     if report.reason == ALREADY_FINISHED:
         steps.append("--fresh starts over")
-    elif report.reason == BUDGET:
+    elif report.reason == BUDGET and report.stats.open:
         steps.append("run the same command with a higher --max-pages to go on")
-    elif report.reason != FINISHED and not report.frontier.startswith("memory:"):
+    elif report.reason not in (BUDGET, FINISHED) and not report.frontier.startswith("memory:"):
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
         steps.append(f"silkline dead list {_job(report)}")

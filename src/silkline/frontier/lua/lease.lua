@@ -2,17 +2,20 @@
 -- Hand out requests whose hosts are due. call: count, worker, max_pages, lease_seconds, window; least_share,
 --   hunger, second_helping: see rules.py; answered: by lane, the last call that the worker knows to be done.
 -- Reply: {budget or -1, next expiry, next delayed, next queue (each '' for none), open places (0: finished),
---   inbox, now, 1 if an answered call is lost, what leaves for other partitions, first token, then for each run
---   of leases alike: host, deliveries, starts_in, delay, how many, their payloads}. Each lease has the next token.
+--   inbox, now, 1 if an answered call is lost, what leaves for other partitions, 1 if max_pages have ended,
+--   first token, then for each run of leases alike: host, deliveries, starts_in, delay, how many, their payloads}.
+--   Each lease has the next token.
 wake_delayed()
 take_back_expired()
 settle_touched()
 
 local meta = redis.call('HMGET', META, 'ended', 'last_token')
-local budget = -1
+local budget, reached = -1, 0
 local want = call.count
 if call.max_pages then
-    budget = max(0, call.max_pages - tonumber(meta[1] or 0) - redis.call('ZCARD', EXPIRY))
+    local left = call.max_pages - tonumber(meta[1] or 0)
+    reached = left <= 0 and 1 or 0
+    budget = max(0, left - redis.call('ZCARD', EXPIRY))
     want = min(want, budget)
 end
 
@@ -132,7 +135,7 @@ end
 local first_token = token
 local records, expiries = {}, {}
 local soon = exact(now + call.lease_seconds)
-local reply = { budget, '', '', '', 0, 0, exact(now), 0, 0, int(token + 1) }
+local reply = { budget, '', '', '', 0, 0, exact(now), 0, 0, reached, int(token + 1) }
 local given = 0
 local last, last_delivery, last_start, count_at
 

@@ -8,6 +8,7 @@ CREATE TEMP TABLE picked (
 CREATE TEMP TABLE leased_now (
     leases TEXT,          -- JSON array of outcome.Lease
     budget INTEGER,       -- how many the page budget allowed; NULL: no budget
+    reached INTEGER,      -- whether so many pages have ended
     shared INTEGER,       -- whether other workers lately got fewer leases than they asked for
     next_expiry REAL,     -- NULL: nothing is leased
     next_delayed REAL,
@@ -35,7 +36,7 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
     INSERT INTO leased_now (shared) SELECT EXISTS (
         SELECT 1 FROM hungry AS u CROSS JOIN options AS o WHERE u.worker <> o.worker AND u.at > NEW.now - NEW.hunger
     );
-    UPDATE leased_now SET budget = max(
+    UPDATE leased_now SET reached = m.ended_visits >= NEW.max_pages, budget = max(
         0, NEW.max_pages - m.ended_visits - (SELECT count(*) FROM requests WHERE state = 'leased')
     ) FROM meta AS m WHERE NEW.max_pages IS NOT NULL;
 
