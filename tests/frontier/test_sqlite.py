@@ -23,7 +23,7 @@ import pytest
 
 from silkline.config import FrontierOptions
 from silkline.errors import ConfigError, FrontierError, JobError
-from silkline.frontier import SqliteFrontier, sqlite_file
+from silkline.frontier import SqliteFrontier, rules, sqlite_file
 from silkline.outcome import Heartbeat, Outcome, Stats
 from silkline.protocols import Positions
 from silkline.url import fingerprint_of
@@ -145,6 +145,20 @@ class TestNews:
             assert news == ["heard"]
             await frontier.heartbeat(beat)
             assert news == ["heard"]
+
+    async def test_one_with_a_lower_limit_asks_seldom_and_gets_what_is_not_full_for_it(
+        self, path: Path, clock: ManualClock
+    ) -> None:
+        async with opened(path, clock, per_host=9) as others, opened(path, clock, per_host=2) as limited:
+            await others.add(pages("a", 20) + pages("b", 20))
+            assert len((await others.lease(6)).leases) == 6
+            assert len((await others.lease(4)).leases) == 4
+            clock.now += rules.HUNGER
+            batch = await limited.lease(5)
+            assert (batch.leases, batch.finished) == ((), False)
+            assert batch.wake_in == pytest.approx(rules.SECOND_HELPING, abs=0.001)
+            await others.add(pages("c", 3))
+            assert urls(await limited.lease(1)) == ["c/0"]
 
     async def test_a_dead_workers_heartbeat_is_forgotten(self, path: Path, clock: ManualClock) -> None:
         body = (

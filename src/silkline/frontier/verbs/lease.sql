@@ -65,8 +65,11 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         CROSS JOIN host_state AS s ON s.id = q.host
         CROSS JOIN options AS o
         CROSS JOIN leased_now AS n
-        WHERE NOT EXISTS (SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority)
+        -- To others with a higher limit a host may be due that is full for this worker.
+        WHERE room > 0 AND (
+            NOT EXISTS (SELECT 1 FROM queues AS u WHERE u.host = q.host AND u.priority > q.priority)
             OR room > above
+        )
         LIMIT (SELECT coalesce(min(NEW.count, budget), NEW.count) FROM leased_now)
     ),
     -- Rounds: in each, every due host of one priority gives one request. A row brings its successor,
@@ -132,9 +135,10 @@ CREATE TEMP TRIGGER lease_verb INSTEAD OF INSERT ON lease BEGIN
         next_queue = (
             SELECT min((SELECT min(q.due) FROM queues AS q WHERE q.priority = l.priority)) FROM levels AS l
         );
-    -- What is due now is left to the others first.
+    -- What is due now is left to the others first; or it is due only for those who may have more of its host.
     UPDATE leased_now SET next_queue = NEW.now + NEW.second_helping
-    WHERE shared AND next_queue <= NEW.now AND (SELECT count(*) FROM picked) < NEW.count;
+    WHERE (shared OR NOT EXISTS (SELECT 1 FROM picked))
+        AND next_queue <= NEW.now AND (SELECT count(*) FROM picked) < NEW.count;
     UPDATE meta SET last_token = last_token + (SELECT count(*) FROM picked)
     WHERE EXISTS (SELECT 1 FROM picked);
 END;
