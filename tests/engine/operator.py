@@ -21,8 +21,9 @@ PATIENCE = 20.0
 class Crawl:
     """A running crawl. `last` is its newest snapshot."""
 
-    def __init__(self, crawler: Crawler, frontier: Frontier) -> None:
+    def __init__(self, crawler: Crawler, frontier: Frontier, job: str) -> None:
         self.frontier = frontier
+        self.job = job
         self.last: Snapshot | None = None
         self._crawler = crawler
         self._task: asyncio.Task[Report] | None = None
@@ -65,7 +66,7 @@ async def operated(url: str, **settings: Any) -> AsyncIterator[Crawl]:
     crawler.handler(lambda page: page.follow("a"))
     frontier = frontier_from(url, FrontierOptions(job=job, **options))
     await frontier.open()
-    crawl = Crawl(crawler, frontier)
+    crawl = Crawl(crawler, frontier, job)
     try:
         yield crawl
     finally:

@@ -8,7 +8,7 @@ from time import monotonic
 
 from silkline.engine.ready import Ready
 from silkline.events import Trouble
-from silkline.outcome import Lease
+from silkline.outcome import Lease, LeaseBatch
 from silkline.protocols import Frontier, Hook
 
 PREFETCH = 2
@@ -252,11 +252,17 @@ class Leaser:
         self._owes = owes
         self._keep_alive = keep_alive
         self._wake = asyncio.Event()
+        self._last = LeaseBatch(finished=True)
 
     def wake(self) -> None:
         """Something changed: a commit freed slots or added links, seeds came in, visitors want more, other
         workers did something."""
         self._wake.set()
+
+    def unfed(self) -> bool:
+        """Whether nothing is held, and the last answer gave nothing though there is something in the job."""
+        last, held = self._last, self._held
+        return not (len(held) or held.paused or last.leases or last.finished or last.budget_spent)
 
     async def run(self) -> str:
         """Lease until the job is "finished" or its page "budget" is spent; returns which."""
@@ -271,6 +277,7 @@ class Leaser:
             self._held.asking = True
             batch = await self._frontier.lease(wanted)
             self._held.asking = False
+            self._last = batch
             if batch.fell_back:
                 self._forget()
             self._held.came(len(batch.leases), wanted)

@@ -12,7 +12,7 @@ from time import monotonic, time
 
 import msgspec
 
-from silkline.config import Settings
+from silkline.config import FrontierOptions, Settings
 from silkline.engine.leases import Held
 from silkline.engine.pacing import Pacing
 from silkline.engine.retry import RetryPolicy
@@ -85,6 +85,10 @@ class Steering:
         self._hook = hook
         self._texts: Mapping[str, str] = {}
         self._complained: set[str] = set()
+
+    def options(self) -> FrontierOptions:
+        """By which the frontier gives leases now."""
+        return self._now.frontier_options
 
     async def begin(self) -> None:
         """The first heartbeat, before anything starts: a job may be paused. Says which live settings win

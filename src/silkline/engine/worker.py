@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from silkline.config import Settings
 from silkline.engine.commit import Committer
+from silkline.engine.hunger import Hunger
 from silkline.engine.known import KnownUrls
 from silkline.engine.leases import Held, Leaser, renew
 from silkline.engine.machine import Gauge, Machine
@@ -89,6 +90,7 @@ class Worker:
             Pulse(parts.tally, self._held),
             parts.hook,
         )
+        self._hunger = Hunger(parts.frontier, self._leaser.unfed, self._steering.options, parts.hook)
         self._found_traps = FoundTraps(parts.frontier)
         self._twins = NearDuplicates() if settings.near_duplicates else None
         self._tools = tools_of(
@@ -148,6 +150,7 @@ class Worker:
                 tasks.create_task(self._steering.run(), name="steering"),
                 tasks.create_task(self._hear_of_seeds(), name="seeds-elsewhere"),
                 tasks.create_task(self._found_traps.run(), name="traps"),
+                tasks.create_task(self._hunger.run(), name="hunger"),
             ]
             side.append(tasks.create_task(self.machine.run(), name="machine"))
             if self._pacing is not None:
