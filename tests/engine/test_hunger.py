@@ -87,6 +87,8 @@ async def test_a_budget_that_others_have_used_up_ends_a_worker_while_they_go_on(
         crawler = Crawler(others.job, frontier=frontier, quiet=True, traps=False, max_pages=40)
         crawler.handler(lambda page: page.follow("a"))
         limited = Crawl(crawler, others.frontier, others.job)
+        await others.frontier.add([Request("http://h/held-by-others")])
+        (held,) = (await others.frontier.lease(1)).leases
         others.start(endless.seeds)
         limited.start(endless.seeds)
         try:
@@ -99,4 +101,5 @@ async def test_a_budget_that_others_have_used_up_ends_a_worker_while_they_go_on(
         seen = endless.hits.total()
         await others.until(lambda: endless.hits.total() > seen + 20, "more pages")
         endless.ended = True
+        await others.frontier.commit(done(held))
         assert (await others.report()).reason == "finished"
