@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
+from tests import servers
 from tests.site import Site
 
 from silkline import Crawler, Page, Request
@@ -168,3 +173,55 @@ def test_a_login_survives_the_kill_of_its_worker(tmp_path: Path) -> None:
         resumed = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert resumed.stdout == "me\n", resumed.stderr
     assert site.hits["/login"] == 1
+
+
+async def sign_in(request: web.Request) -> web.Response:
+    links = "".join(f'<a href="/members/{n}"></a>' for n in range(60))
+    response = web.Response(text=links, content_type="text/html")
+    response.set_cookie("sid", "me")
+    return response
+
+
+@pytest.mark.parametrize("server", [False, True], ids=["sqlite", "valkey"])
+def test_whichever_process_is_handed_a_page_behind_a_login_has_the_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on: dict[str, Any] = {"frontier": servers.valkey_url()} if server else {}
+    crawl = Crawler(f"login-{uuid.uuid4().hex[:8]}", outputs=["seen.jsonl"], quiet=True, processes=3, **on)
+
+    @crawl.handler
+    def page(page: Page) -> Iterator[Any]:
+        if page.title:
+            yield {"user": page.title}
+        yield page.follow("a")
+
+    pages = {"/login": sign_in, **{f"/members/{n}": members for n in range(60)}}
+    with Site(pages, delay=0.01) as site:
+        report = crawl.run(f"{site.url}/login", concurrency=2, per_host=6, adaptive=False)
+    assert report.pages == 61
+    lines = [line for path in tmp_path.glob("seen*.jsonl") for line in path.read_text().splitlines()]
+    assert [json.loads(line)["user"] for line in lines] == ["me"] * 60
+
+
+async def test_what_a_page_changed_is_there_before_its_links_are_and_looked_for_once() -> None:
+    frontier = await open_frontier()
+    ours, theirs = Sessions(), Sessions()
+    writer, reader = Keeper(frontier, ours, shared=True), Keeper(frontier, theirs, shared=True)
+    ours.get(None).jar.take([b"sid=1"], HERE, 1.0)
+    await writer.share()
+    await reader.look()
+    assert theirs.get(None).jar.header(HERE, 10.0) == "sid=1"
+    recalls = 0
+    recall = frontier.recall
+
+    async def counted() -> Mapping[str, str]:
+        nonlocal recalls
+        recalls += 1
+        return await recall()
+
+    frontier.recall = counted  # type: ignore[method-assign]
+    await reader.look()
+    await writer.look()
+    await writer.share()
+    assert not recalls

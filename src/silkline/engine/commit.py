@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from silkline.engine.blocks import Blocks
 from silkline.engine.delivery import Delivery
@@ -46,6 +46,8 @@ class Committer:
         self._linger = LINGER if self._batch is None else self._batch.seconds
         self._items = self._bytes = 0
         self._blocks = Blocks(hook)
+        self.share: Callable[[], Awaitable[None]] | None = None
+        """Awaited before each commit: makes known to other workers what the visits of its pages changed."""
         self.note: Callable[[Visited], None] | None = None
         """Also told of every visit, where the pace of hosts is found out."""
         self._pending: list[Outcome] = []
@@ -114,6 +116,8 @@ class Committer:
             self._full.clear()
             while self._pending:
                 for group in await self._delivered():
+                    if self.share is not None:
+                        await self.share()
                     committed = await self._frontier.commit(group, self._deliver)
                     del self._pending[: len(group)]
                     self._settle(group, committed)

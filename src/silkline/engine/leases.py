@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import monotonic
 
 from silkline.engine.ready import Ready
@@ -251,6 +251,8 @@ class Leaser:
         self._forget = forget
         self._owes = owes
         self._keep_alive = keep_alive
+        self.look: Callable[[], Awaitable[None]] | None = None
+        """Awaited before leases are visited: finds out what others made known before these were given."""
         self._wake = asyncio.Event()
         self._last = LeaseBatch(finished=True)
 
@@ -280,6 +282,8 @@ class Leaser:
             self._last = batch
             if batch.fell_back:
                 self._forget()
+            if batch.leases and self.look is not None:
+                await self.look()
             self._held.came(len(batch.leases), wanted)
             refused = self._held.take(batch.leases)
             if refused:

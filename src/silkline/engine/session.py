@@ -145,7 +145,10 @@ class Session:
             delivery = Delivery(keyed, self._tell)
             opened.push_async_callback(delivery.close)
             await delivery.open()
-            keeper = Keeper(frontier, sessions) if settings.cookies != "off" else None
+            keeper = None
+            if settings.cookies != "off":
+                shared = settings.processes > 1 or on_server(settings.frontier_url)
+                keeper = Keeper(frontier, sessions, shared=shared)
             if keeper is not None:
                 await keeper.load()
             around = list(map(checked_middleware, self._plan.middleware))

@@ -70,6 +70,8 @@ class Worker:
             self._committer.owes,
             keep_alive=settings.keep_alive,
         )
+        if parts.keeper is not None:
+            self._committer.share, self._leaser.look = parts.keeper.share, parts.keeper.look
         share = None if settings.max_memory is None else settings.max_memory // settings.processes
         self.machine = Machine(self._held, Gauge(share), parts.hook, self._wake_leaser)
         self._pacing = None
