@@ -83,6 +83,19 @@ def test_values_keep_their_types(tmp_path: Path) -> None:
     assert json_of(row["instant"]) == b'"2030-01-31T12:00:00Z"'
 
 
+@pytest.mark.parametrize("batch", [1, 300])
+def test_fields_without_a_column_are_told_of_the_items_that_have_them(tmp_path: Path, batch: int) -> None:
+    """However many items are written at once."""
+    late: list[dict[str, Any]] = [{"n": n} for n in range(300)]
+    late[200] |= {"late": 7, "other": 8}
+    late[201] |= {"late": None}
+    batches = [late[start : start + batch] for start in range(0, 300, batch)]
+    finished(tmp_path / "a.parquet", [{"n": 0} | {f"f{n}": n for n in range(999)}], *batches)
+    shared = pq.read_table(tmp_path / "a.parquet")["_more"].to_pylist()
+    assert shared[1:] == [None] * 200 + ['{"late":7,"other":8}', '{"late":null}'] + [None] * 98
+    assert shared[0] is None
+
+
 def test_a_column_changes_with_what_comes_later_also_in_a_finished_file(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
     batches = [
@@ -124,9 +137,9 @@ def test_a_block_gives_back_the_values_that_it_was_made_of(made: list[dict[str, 
     assert (block is None) == (not names or len(names) * len(made) > 4 * sum(map(len, made)))
     if block is not None:
         found = Block(block).records()
-        assert found == [{name: record.get(name) for name in found[0]} for record in made]
+        assert found == made
         kinds = [{name: type(value) for name, value in record.items()} for record in found]
-        assert kinds == [{name: type(record.get(name)) for name in found[0]} for record in made]
+        assert kinds == [{name: type(value) for name, value in record.items()} for record in made]
 
 
 @settings(deadline=None, max_examples=90, suppress_health_check=[HealthCheck.too_slow])

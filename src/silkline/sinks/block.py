@@ -5,10 +5,12 @@ Read back, every value is what it was, whatever its column makes of it in the en
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -53,11 +55,15 @@ MARKED: Mapping[str, Callable[[Any], Any]] = {
 
 class Stored(msgspec.Struct, frozen=True):
     """A column of a block: its field, what the values ask for, and whether they are JSON text: of what is
-    nested as it is, of all others with a mark for the types that JSON has not."""
+    nested as it is, of all others with a mark for the types that JSON has not.
+
+    nulls: the rows whose field is null, where other rows are without it; None where every row has it.
+    """
 
     name: str
     column: Column
     json: bool = False
+    nulls: Sequence[int] | None = None
 
     @property
     def marked(self) -> bool:
@@ -86,18 +92,26 @@ class Block:
         return values
 
     def records(self) -> list[Record]:
-        """Every one has all fields of the block."""
+        """Each with the fields that it had."""
         if not self.columns:
             return [{} for _ in range(self.rows)]
         names = [stored.name for stored in self.columns]
         columns = [self.values(stored) for stored in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        records = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        for stored in self.columns:
+            if stored.nulls is not None:
+                nulls = set(stored.nulls)
+                for row, record in enumerate(records):
+                    if record[stored.name] is None and row not in nulls:
+                        del record[stored.name]
+        return records
 
 
 def block_of(records: Sequence[Mapping[str, Any]]) -> memoryview | None:
     """The block of these rows; None where they make no good table."""
     names, cells = tuple(records[0]), sum(map(len, records))
     columns: Sequence[Sequence[Any]] | None = None
+    lacking: dict[str, int] = {}
     if cells == len(names) * len(records):
         with suppress(KeyError):
             columns = [[record[name] for record in records] for name in names]
@@ -106,11 +120,15 @@ def block_of(records: Sequence[Mapping[str, Any]]) -> memoryview | None:
         if len(names) * len(records) > SPARSE * cells:
             return None
         columns = [[record.get(name) for record in records] for name in names]
+        there = Counter(chain.from_iterable(records))
+        lacking = {name: lack for name in names if (lack := len(records) - there[name])}
     if not 0 < len(names) <= MAX_COLUMNS:
         return None
     about, arrays = [], []
     for name, values in zip(names, columns, strict=True):
         stored, array = _packed(name, values)
+        if name in lacking:
+            stored = msgspec.structs.replace(stored, nulls=_nulls(records, name, values, lacking[name]))
         about.append(stored)
         arrays.append(array)
     fields = [pa.field(str(place), array.type) for place, array in enumerate(arrays)]
@@ -119,6 +137,13 @@ def block_of(records: Sequence[Mapping[str, Any]]) -> memoryview | None:
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
     return memoryview(sink.getvalue())
+
+
+def _nulls(records: Sequence[Mapping[str, Any]], name: str, values: Sequence[Any], lacking: int) -> list[int]:
+    """The rows that have the field with null; mostly there are none, which counting tells."""
+    if values.count(None) == lacking:
+        return []
+    return [row for row, record in enumerate(records) if record.get(name, name) is None]
 
 
 def _packed(name: str, values: Sequence[Any]) -> tuple[Stored, pa.Array]:
