@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import sqlite3
@@ -10,7 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,10 +29,43 @@ READ = 1_048_576
 MAGIC = b"\x1f\x8b"
 WORD = b"WARC/"
 
+INDEX = """
+CREATE TABLE page (url TEXT, file INTEGER, at INTEGER, ok INTEGER, id TEXT, beside TEXT);
+CREATE TABLE asked (id TEXT, beside TEXT, method TEXT, sent BLOB);
+"""
+ANSWERS = """
+CREATE INDEX asked_id ON asked (id);
+CREATE INDEX asked_beside ON asked (beside);
+CREATE TABLE answer (
+    url TEXT, method TEXT, sent BLOB, file INTEGER, at INTEGER, ok INTEGER, PRIMARY KEY (url, method, sent)
+);
+INSERT OR REPLACE INTO answer
+    SELECT url, coalesce(one.method, other.method, ''), coalesce(one.sent, other.sent, x''), file, at, ok
+    FROM page LEFT JOIN asked AS one ON one.beside = page.id
+    LEFT JOIN asked AS other ON other.id = page.beside
+    ORDER BY file, at;
+"""
+"""Of a request and its response one names the other, programs differ in which, and in which comes first. A
+response that no request is known for has the method '', and answers a GET where no other does."""
+
+FOUND = """
+SELECT file, at FROM answer WHERE url = :url AND (
+    method = :method AND sent = :sent
+    OR method = 'GET' AND sent = x'' AND :method = 'HEAD'
+    OR method = '' AND :method IN ('GET', 'HEAD')
+) ORDER BY method = :method DESC, method = 'GET' DESC LIMIT 1
+"""
+LISTED = """
+SELECT url FROM answer WHERE ok AND sent = x'' AND (method = 'GET' OR method = '' AND NOT EXISTS (
+    SELECT 1 FROM answer AS known WHERE known.url = answer.url AND known.method = 'GET' AND known.sent = x''
+)) ORDER BY file, at
+"""
+
 
 class WarcFetcher:
-    """Answers from the response records of WARC files (1.0 and 1.1, also compressed), by URL; of several for
-    one URL the last counts. Redirects are followed as in a crawl.
+    """Answers from the response records of WARC files (1.0 and 1.1, also packed), by URL, method and body;
+    of several the last counts. Where no request record tells of a response, it is one to a GET. Redirects are
+    followed as in a crawl.
 
     The index is a temporary file: memory does not grow with the archive. max_redirects, max_body: as in a
     crawl; bytes. `warnings`: a line for each record that is not all there, which is left out.
@@ -51,26 +85,35 @@ class WarcFetcher:
         # The reader of archives writes what it thinks of damage to the terminal.
         with contextlib.closing(self._connected()) as index, contextlib.redirect_stderr(io.StringIO()):
             index.execute("PRAGMA synchronous = OFF")
-            index.execute("CREATE TABLE page (url TEXT PRIMARY KEY, file INTEGER, at INTEGER, ok INTEGER)")
+            index.executescript(INDEX)
             for number, path in enumerate(self._paths):
-                found = ((url, number, at, ok) for url, at, ok in _responses(path, self.warnings))
-                index.executemany("INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", found)
-                if not index.execute("SELECT 1 FROM page WHERE file = ? LIMIT 1", (number,)).fetchone():
+                pages = 0
+                for record in _records(path, self.warnings):
+                    if isinstance(record, _Asked):
+                        index.execute("INSERT INTO asked VALUES (?, ?, ?, ?)", record)
+                        continue
+                    index.execute(
+                        "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?)", (record.url, number, *record[1:])
+                    )
+                    pages += 1
+                if not pages:
                     cut = [warning for warning in self.warnings if warning.startswith(f"{path} ")]
                     why = cut[0] if cut else "is it a WARC file of a crawl?"
                     raise ConfigError(f"{path} has no pages in it: {why}")
+            index.executescript(ANSWERS)
             index.commit()
         self._connection = None
 
     def urls(self) -> Iterator[str]:
-        """The URLs of all pages with a status of success, in the order in which they were archived."""
+        """The URLs of all pages that a GET gets with a status of success, in the order in which they were
+        archived."""
         with contextlib.closing(self._connected()) as index:
             self._connection = None
-            for (url,) in index.execute("SELECT url FROM page WHERE ok ORDER BY file, at"):
+            for (url,) in index.execute(LISTED):
                 yield url
 
     async def fetch(self, request: Request) -> Response:
-        """Raises NotCachedError for a URL that is not in the files, and what following redirects raises."""
+        """Raises NotCachedError for what is not in the files, and what following redirects raises."""
         return await follow(self._answered, request, self._max_redirects)
 
     async def close(self) -> None:
@@ -79,12 +122,12 @@ class WarcFetcher:
             self._connection = None
 
     async def _answered(self, request: Request) -> Response:
-        found = None
-        if request.method in ("GET", "HEAD"):
-            url = wire_url(request.url)
-            found = self._connected().execute("SELECT file, at FROM page WHERE url = ?", (url,)).fetchone()
+        method, sent = request.method.upper(), _digest(io.BytesIO(request.body or b""))
+        wanted = {"url": wire_url(request.url), "method": method, "sent": sent}
+        found = self._connected().execute(FOUND, wanted).fetchone()
         if found is None:
-            raise NotCachedError(f"{request.url[:200]} is not in the archive, and nothing is fetched")
+            what = request.url[:200] if method == "GET" else f"{method[:20]} {request.url[:200]}"
+            raise NotCachedError(f"{what} is not in the archive, and nothing is fetched")
         response = _response_at(self._paths[found[0]], found[1], request, self._max_body)
         if request.save_to is None or not 200 <= response.status < 300:
             return response
@@ -100,8 +143,27 @@ class WarcFetcher:
         return self._connection[1]
 
 
-def _responses(path: Path, warnings: list[str]) -> Iterator[tuple[str, int, bool]]:
-    """URL, offset and whether the status is one of success, of each whole response record of a file."""
+class _Page(NamedTuple):
+    """A response record; ok: whether the status is one of success. beside: the record that it names."""
+
+    url: str
+    at: int
+    ok: bool
+    id: str
+    beside: str
+
+
+class _Asked(NamedTuple):
+    """A request record; sent: digest of the body, b"" for none."""
+
+    id: str
+    beside: str
+    method: str
+    sent: bytes
+
+
+def _records(path: Path, warnings: list[str]) -> Iterator[_Page | _Asked]:
+    """Each whole response and request record of a file."""
     iterator = _reader()
     records: Any = None
     end, short = 0, False
@@ -110,6 +172,7 @@ def _responses(path: Path, warnings: list[str]) -> Iterator[tuple[str, int, bool
             records = iterator(file)
             for record in records:
                 odd = records.err_count
+                sent = _digest(record.raw_stream) if record.rec_type == "request" else b""
                 at = records.get_record_offset()
                 end = at + records.get_record_length()
                 length = record.rec_headers.get_header("Content-Length") or ""
@@ -118,11 +181,8 @@ def _responses(path: Path, warnings: list[str]) -> Iterator[tuple[str, int, bool
                     warnings.append(_told(path, at, followed=not left))
                     short = True
                     continue
-                url = record.rec_headers.get_header("WARC-Target-URI") or ""
-                if record.rec_type == "response" and url.startswith(WEB) and record.http_headers is not None:
-                    with contextlib.suppress(Exception):  # no URL that could be asked for
-                        ok = record.http_headers.get_statuscode().startswith("2")
-                        yield wire_url(url), at, ok
+                if (found := _found(record, at, sent)) is not None:
+                    yield found
         if end and not short and _rest(path, end).strip():
             warnings.append(_told(path, end))
     except OSError as error:
@@ -138,6 +198,29 @@ def _responses(path: Path, warnings: list[str]) -> Iterator[tuple[str, int, bool
         if "non-chunked" in str(error):
             why = f"its records are not compressed one by one; mend it with: warcio recompress {path} NEW"
         raise ConfigError(f"{path} is no sound WARC file: {why}") from error
+
+
+def _found(record: Any, at: int, sent: bytes) -> _Page | _Asked | None:
+    """What counts of a record, if anything."""
+    fields, head = record.rec_headers, record.http_headers
+    if head is None:
+        return None
+    names = fields.get_header("WARC-Record-ID") or "", fields.get_header("WARC-Concurrent-To") or ""
+    if record.rec_type == "request":
+        return _Asked(*names, head.protocol.upper(), sent)
+    url = fields.get_header("WARC-Target-URI") or ""
+    if record.rec_type == "response" and url.startswith(WEB):
+        with contextlib.suppress(Exception):  # no URL that could be asked for
+            return _Page(wire_url(url), at, head.get_statuscode().startswith("2"), *names)
+    return None
+
+
+def _digest(stream: Any) -> bytes:
+    digest, size = hashlib.sha1(usedforsecurity=False), 0
+    while data := stream.read(READ):
+        digest.update(data)
+        size += len(data)
+    return digest.digest() if size else b""
 
 
 def _told(path: Path, at: int, followed: bool = False) -> str:
