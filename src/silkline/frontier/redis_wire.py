@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from silkline.errors import BadUrlError, TaskError
+from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage
 from silkline.frontier.groups import KeyOf
 from silkline.keys import KeyRules
@@ -46,7 +47,7 @@ class Placed(msgspec.Struct, frozen=True):
 def placed(requests: Iterable[Request], keys: KeyRules, key_of: KeyOf) -> list[Placed]:
     """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
     unique: dict[int, Placed] = {}
-    for request in requests:
+    for request in rules.without_repeats(requests):
         fingerprint = keys.of(request)
         if fingerprint not in unique:
             payload = fingerprint_bytes(fingerprint) + json_of(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +37,18 @@ QUICK_RETURNS = 2
 def priority_of(request: Request) -> int:
     """The one by which it waits."""
     return request.priority if request.onward is None else ON_THE_WAY
+
+
+def without_repeats(requests: Iterable[Request]) -> Iterator[Request]:
+    """Without the GETs of a URL that came before, which pages of one site have many of: to see that by
+    their fingerprints costs more."""
+    plain: set[str] = set()
+    for request in requests:
+        if request.key is None and request.body is None and request.method == "GET":
+            if request.url in plain:
+                continue
+            plain.add(request.url)
+        yield request
 
 
 def moved(request: Request, onward: Onward) -> Request:

@@ -34,7 +34,7 @@ def arrivals(requests: Iterable[Request], keys: KeyRules, key_of: KeyOf) -> Arri
     """Raises BadUrlError or TaskError; then nothing of the batch can be added."""
     rows: dict[int, Row] = {}
     groups: dict[tuple[str, int], int] = {}
-    for request in requests:
+    for request in rules.without_repeats(requests):
         fingerprint = keys.of(request)
         if fingerprint not in rows:
             group = groups.setdefault((key_of(request.url), request.priority), len(groups))
