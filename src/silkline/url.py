@@ -119,10 +119,10 @@ def resolve_all(base: str, hrefs: Iterable[str]) -> list[str]:
         joined = "\n".join(hrefs)
         is_plain = _are_rooted(joined) and "/." not in joined and "/%" not in joined
         if is_plain and joined.count("\n") == len(hrefs) - 1:
-            longest = MAX_URL_LENGTH - len(known.origin)
-            if len(joined) <= longest:
-                return [known.origin + href for href in hrefs]
-            return [known.origin + href for href in hrefs if len(href) <= longest]
+            origin = known.origin
+            longest = MAX_URL_LENGTH - len(origin)
+            fitting = hrefs if len(joined) <= longest else [href for href in hrefs if len(href) <= longest]
+            return list(map(origin.__add__, fitting))
     found: dict[str, None] = {}
     for href in hrefs:
         url = known and _join_plain(known, href.partition("#")[0])

@@ -180,7 +180,8 @@ def kept(committed: Committed) -> Kept:
             case Dead():
                 dead += 1
         for item in outcome.items:
-            items += item.index >= 0
+            if item.index >= 0:
+                items += 1
     stale = len(committed.stale)
     return Kept(
         pages,

@@ -141,11 +141,11 @@ class Effects:
                 self._refuse("deeper than max_depth", value.urls)
             else:
                 urls = self._wanted(self._rules.fresh(self._fitting(value)))
-                links = (value.request(without_credentials(url), self._depth) for url in urls)
+                bare = [without_credentials(url) if "@" in url else url for url in urls]
+                links = [value.request(url, self._depth) for url in bare]
                 if self._bequeaths:
-                    self.links += [self._rules.inherited(link, self._page) for link in links]
-                else:
-                    self.links += links
+                    links = [self._rules.inherited(link, self._page) for link in links]
+                self.links += links
         elif isinstance(value, Request):
             self._take_request(value)
         elif is_many(value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class KnownUrls:
@@ -24,9 +24,11 @@ class KnownUrls:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def missing(self, urls: Iterable[str]) -> list[str]:
+    def missing(self, urls: Sequence[str]) -> list[str]:
         """Those that are not known, in order."""
         young, old = self._young, self._old
+        if young.issuperset(urls):  # as on most pages of a site that has been seen in part
+            return []
         if not old:
             return [url for url in urls if url not in young]
         return [url for url in urls if url not in young and url not in old]

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Literal, cast, get_args
 
 import turbohtml
@@ -53,7 +54,7 @@ def links_in(document: Document) -> list[str]:
 
 
 def own_links(elements: list[Element]) -> list[str]:
-    hrefs = [element.attr("href") for element in elements]
+    hrefs = list(map(Element.attr, elements, repeat("href")))
     if None not in hrefs:
         return cast("list[str]", hrefs)
     hrefs = [element.attr("href", element.attr("src")) for element in elements]

@@ -26,14 +26,15 @@ def simhash(text: str, *, leave_out: frozenset[str] = frozenset()) -> int | None
     leave_out: words that make no difference, such as the page's own number.
     """
     words = _words_of(text.lower())[: MOST_SHINGLES + SHINGLE]
-    words = ["#" if word in leave_out else word for word in words]
+    if not leave_out.isdisjoint(words):
+        words = ["#" if word in leave_out else word for word in words]
     if not words:
         return None
     if len(words) < SHINGLE:
         words += [""] * (SHINGLE - len(words))
     # Each word is hashed once; a tuple of numbers has the same hash in every process.
     numbers = {word: _number(word) for word in set(words)}
-    row = [numbers[word] for word in words]
+    row = list(map(numbers.__getitem__, words))
     shingles = set(map(hash, zip(row, row[1:], row[2:], strict=False)))
     count, result = len(shingles), 0
     digests = struct.pack(f"={count}q", *shingles)
