@@ -157,6 +157,10 @@ class TooManyRedirects(FetchError):
     cause = "too_many_redirects"
 
 
+ALLOW_PRIVATE = "--allow-private"
+"""Ends the line of a BlockedError that this lets through."""
+
+
 class BlockedError(FetchError):
     """`host` is the one whose address is refused; "" where it is not for an address."""
 

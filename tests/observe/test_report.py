@@ -154,8 +154,11 @@ def test_pages_that_were_mostly_blocked_come_with_the_setting_that_lets_them_thr
         "if you meant your own network: the same command with --allow-private, after silkline dead resend "
         "--job shop --cause blocked"
     )
-    assert step in next_steps(report_after(dead={"blocked": 3, "dns": 2}))
-    assert "--allow-private" not in "".join(next_steps(report_after(dead={"blocked": 1, "dns": 1})))
+    private = Dead("blocked", "refused to connect to 10.0.0.1:80 (a private network); or --allow-private")
+    port = Dead("blocked", "'http://h:25/' has port 25, where another protocol lives")
+    assert step in next_steps(report_after(*visits(*[private] * 3), dead={"blocked": 3, "dns": 2}))
+    for dead, found in ((private, {"blocked": 1, "dns": 1}), (port, {"blocked": 1})):
+        assert "--allow-private" not in "".join(next_steps(report_after(*visits(dead), dead=found)))
 
 
 def test_nothing_can_be_done_with_a_frontier_that_was_in_memory() -> None:

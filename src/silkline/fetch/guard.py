@@ -15,10 +15,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import ada_url
 
-from silkline.errors import BlockedError
+from silkline.errors import ALLOW_PRIVATE, BlockedError
 from silkline.protocols import Guard
 
-HOW_TO_ALLOW = "to allow it, give a URL of that host to the crawl itself, or --allow-private"
+HOW_TO_ALLOW = f"to allow it, give a URL of that host to the crawl itself, or {ALLOW_PRIVATE}"
 
 _METADATA = "a cloud's metadata service"
 _LOOPBACK = "this machine itself"

@@ -62,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failed: failed visits by cause, those that were retried included.
     proxies_failed: how often each proxy failed, the most first; `failed` has no page that another one got.
     dead: dead letters that the job has now, by cause, but for those that were refused.
+    private: failed visits of this run to an address that only `allow_private` lets a crawl connect to.
     refused: pages of the job that its own rules (robots.txt) keep it from, by cause: dead letters, too, but
         no failures.
     refused_by: how many of them each rule has refused in this run, the most first; a few only.
@@ -95,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, int] = {}
     proxies_failed: dict[str, int] = {}
     dead: dict[str, int] = {}
+    private: int = 0
     refused: dict[str, int] = {}
     refused_by: dict[str, int] = {}
     refused_more: int = 0
@@ -151,6 +153,7 @@ def report_of(
         failed=failed,
         proxies_failed=dict(Counter(tally.proxies_failed).most_common()),
         dead={cause: number for cause, number in dead.items() if cause not in REFUSALS},
+        private=tally.private,
         refused={cause: number for cause, number in dead.items() if cause in REFUSALS},
         refused_by=refused_by,
         refused_more=sum(tally.refused.values()) - sum(refused_by.values()),
@@ -205,7 +208,7 @@ def next_steps(report: Report) -> list[str]:
         steps.append("run the same command again to go on")
     if report.dead and not report.frontier.startswith("memory:"):
         steps.append(f"silkline dead list {_job(report)}")
-    if 2 * report.dead.get("blocked", 0) > sum(report.dead.values()):
+    if 2 * report.private > sum(report.dead.values()):
         steps.append("if you meant your own network: the same command with --allow-private")
         if not report.frontier.startswith("memory:"):
             steps[-1] += f", after silkline dead resend {_job(report)} --cause blocked"

@@ -8,6 +8,7 @@ from itertools import islice
 
 import msgspec
 
+from silkline.errors import ALLOW_PRIVATE
 from silkline.events import Event, Kept, LeftAlone, ProxyFailed, Seeded, Trouble, Visited
 from silkline.observe import fields, histogram
 from silkline.observe.fields import FieldTally
@@ -40,6 +41,7 @@ class Tally(msgspec.Struct):
         the reason, when the visit ended.
     links_refused: links that the crawl's own rules refuse, by the reason; those of pages are dropped, too.
     retried, dead: failed visits by cause, by what they led to.
+    private: of the dead, those whose address is one that only `allow_private` lets a crawl connect to.
     refused: pages that the crawl's own rules (robots.txt) kept it from, by cause; they count nowhere else.
     refused_by: the same by the rule, the first few different ones.
     statuses: responses by HTTP status.
@@ -66,6 +68,7 @@ class Tally(msgspec.Struct):
     dead_items: int = 0
     items_dropped: dict[str, int] = {}
     links_refused: dict[str, Refused] = {}
+    private: int = 0
     retried: dict[str, int] = {}
     dead: dict[str, int] = {}
     refused: dict[str, int] = {}
@@ -115,6 +118,7 @@ class Tally(msgspec.Struct):
                 self.refused[verdict.cause] = self.refused.get(verdict.cause, 0) + 1
                 _count_text(self.refused_by, verdict.error, 1)
                 return
+            self.private += verdict.cause == "blocked" and verdict.error.endswith(ALLOW_PRIVATE)
             causes = self.dead if isinstance(verdict, Dead) else self.retried
             causes[verdict.cause] = causes.get(verdict.cause, 0) + 1
         if not event.fetched:
@@ -172,6 +176,7 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         dead_items=sum(t.dead_items for t in parts),
         items_dropped=_sum_reasons(t.items_dropped for t in parts),
         links_refused=_sum_refused(t.links_refused for t in parts),
+        private=sum(t.private for t in parts),
         retried=dict(sum((Counter(t.retried) for t in parts), Counter())),
         dead=dict(sum((Counter(t.dead) for t in parts), Counter())),
         refused=dict(sum((Counter(t.refused) for t in parts), Counter())),
