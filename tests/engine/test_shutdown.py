@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.site import Site, linked_site
+from tests.site import Endless, Site, linked_site
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -98,6 +99,27 @@ def test_a_signal_finishes_what_runs_and_keeps_the_rest(
         assert process.returncode == 0, err
         assert sorted(rows(tmp_path)) == list(range(120))
         assert max(site.hits.values()) == 1
+
+
+def test_the_line_of_progress_says_that_the_crawl_was_interrupted(tmp_path: Path) -> None:
+    with Endless(delay=0.05) as site:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "silkline", "crawl", *site.seeds, "--follow-all", "--job", "shop"],
+            cwd=tmp_path,
+            env={**os.environ, "NO_COLOR": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            wait_for_hits(site, 15)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, err
+    [last] = [line for line in err.splitlines() if line.startswith("shop 0:") and " waiting" in line][-1:]
+    assert re.match(r"shop 0:\d\d interrupted: \d+ pages", last), err
 
 
 def test_the_grace_period_ends_a_visit_that_does_not(tmp_path: Path, start: Start) -> None:

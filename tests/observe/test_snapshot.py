@@ -66,6 +66,9 @@ def test_the_shared_frontier_is_not_added_up_but_taken_from_the_newest() -> None
         (["crawling", "stopping"], "stopping"),
         (["finished", "crawling"], "crawling"),
         (["finished", "finished"], "finished"),
+        (["finished", "interrupted"], "interrupted"),
+        (["interrupted", "spent"], "interrupted"),
+        (["interrupted", "crawling"], "crawling"),
     ],
 )
 def test_the_phase_of_several_processes(phases: list[Phase], expected: Phase) -> None:

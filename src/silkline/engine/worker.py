@@ -24,6 +24,7 @@ from silkline.engine.visitors import Visitors
 from silkline.errors import ConfigError, SilklineError, SinkAwayError
 from silkline.events import Stopping, Trouble
 from silkline.fetch.leaving import leaving
+from silkline.observe.snapshot import Phase
 from silkline.outcome import Outcome
 from silkline.politeness.traps import NearDuplicates
 from silkline.protocols import Deliver, Output, Positions
@@ -33,6 +34,8 @@ from silkline.sinks.failing import blamed
 
 PARTING = 5.0
 """Seconds beyond the grace period in which a worker that stops still waits for a store that is away."""
+
+ENDINGS: dict[str, Phase] = {"budget": "spent", "interrupted": "interrupted"}
 
 SEEDS_PERIOD = 0.1
 """Seconds between two looks at a flag in memory."""
@@ -191,7 +194,7 @@ class Worker:
         for line in self._twins.lines() if self._twins is not None else ():
             parts.hook(Trouble(line))
         await parts.frontier.commit([], finish_all(parts.sinks))
-        self._monitor.phase = "spent" if reason == "budget" else "finished"
+        self._monitor.phase = ENDINGS.get(reason, "finished")
         await self._monitor.publish_now()
         return reason
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silkline.observe import figures
-from silkline.observe.snapshot import Phase, Snapshot
+from silkline.observe.snapshot import ENDED, Phase, Snapshot
 from silkline.observe.trend import Ahead, Trend
 
 FIRST_LINE = 2.0
@@ -30,6 +30,7 @@ _PHASES: dict[Phase, tuple[str, str]] = {
     "stopping": ("stopping, running visits end first", "yellow"),
     "finished": ("finished", "green"),
     "spent": ("the page budget is spent", "yellow"),
+    "interrupted": ("interrupted", "yellow"),
 }
 
 
@@ -167,7 +168,7 @@ def _heading(snapshot: Snapshot, width: int) -> Text:
 
 def _state(snapshot: Snapshot) -> str:
     state = _PHASES[snapshot.phase][0]
-    if snapshot.seeding and snapshot.phase not in ("finished", "spent"):
+    if snapshot.seeding and snapshot.phase not in ENDED:
         state += ", reading seeds"
     return f"{state}, {snapshot.processes} processes" if snapshot.processes > 1 else state
 

@@ -11,7 +11,10 @@ from silkline.observe import tally as tallies
 from silkline.observe.tally import Tally
 from silkline.outcome import Stats
 
-Phase = Literal["starting", "crawling", "paused", "stopping", "finished", "spent"]
+Phase = Literal["starting", "crawling", "paused", "stopping", "finished", "spent", "interrupted"]
+
+ENDED: tuple[Phase, ...] = ("interrupted", "spent", "finished")
+"""The phases of a process that has ended; of several, the first one is said of all of them."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +81,8 @@ def merge(snapshots: Sequence[Snapshot]) -> Snapshot:
 def _merge_phases(phases: set[Phase]) -> Phase:
     if "stopping" in phases:
         return "stopping"
-    if phases <= {"finished", "spent"}:
-        return "spent" if "spent" in phases else "finished"
+    if phases <= set(ENDED):
+        return next(phase for phase in ENDED if phase in phases)
     if "crawling" not in phases and "paused" in phases:
         return "paused"
     return "starting" if phases == {"starting"} else "crawling"
