@@ -73,8 +73,33 @@ def test_a_list_of_sitemaps_is_followed_each_file_once() -> None:
 
 def test_lists_of_lists_end_somewhere() -> None:
     with Site({f"/{n}.xml": index(f"/{n + 1}.xml") for n in range(50)}) as site:
-        assert listed(Sitemaps(f"{site.url}/0.xml")) == []
+        source = Sitemaps(f"{site.url}/0.xml")
+        assert listed(source) == []
         assert len(site.hits) == module.MAX_DEPTH + 1
+        told = "lists no page: it is a list of sitemaps, and none of its 6 files has one"
+        assert source.reasons == (f"{site.url}/0.xml: {told}",)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (index("/s.xml"), "it is a list of sitemaps that names no other than itself"),
+        (urlset(), "it is empty"),
+    ],
+)
+def test_a_sitemap_without_a_page_is_told_as_such(tmp_path: Path, content: str, why: str) -> None:
+    with Site({"/s.xml": content}) as site:
+        url = f"{site.url}/s.xml"
+        crawler = Crawler(frontier=f"sqlite:///{tmp_path}/job.db", quiet=True)
+        crawler.handler(lambda page: None)
+        with pytest.raises(ConfigError, match=f"has nothing to crawl: {url}: lists no page: {why}$"):
+            crawler.run(Sitemaps(url))
+
+
+def test_a_sitemap_with_nothing_newer_is_no_fault_of_it() -> None:
+    with Site({"/s.xml": urlset("/a", lastmod="2020-01-01")}) as site:
+        source = Sitemaps(f"{site.url}/s.xml", since="2024-01-01")
+        assert (listed(source), source.invalid) == ([], 0)
 
 
 @pytest.mark.parametrize("start", ["", "/", "/robots.txt"])

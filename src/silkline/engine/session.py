@@ -200,9 +200,8 @@ class Session:
             return reason
         stats = await frontier.stats()
         if not stats.done and not stats.dead:
-            raise ConfigError(
-                f"job {self._plan.settings.job!r} has nothing to crawl: give a URL, such as https://example.com/"
-            )
+            why = next(iter(self._tally.seeded.reasons), "give a URL, such as https://example.com/")
+            raise ConfigError(f"job {self._plan.settings.job!r} has nothing to crawl: {why}")
         return ALREADY_FINISHED
 
     def _item_maker(self, sinks: Sequence[Output], delivery: Delivery) -> ItemMaker:

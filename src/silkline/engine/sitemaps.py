@@ -126,13 +126,16 @@ class Sitemaps:
         failures, read = list[SilklineError](), False
         for url in self.given:
             queue = deque(_Place(found, 0) for found in runner.run(downloads.discover(url)))
+            files, kinds, wrong = 0, set[str](), self._refusals.invalid
             while queue:
                 place = queue.popleft()
                 if place.url in seen or len(seen) >= MAX_FILES:
                     continue
                 seen.add(place.url)
+                files += 1
                 for entry in self._entries(runner, downloads, place, failures):
                     read = True
+                    kinds.add("old" if self._is_old(entry) else "list" if entry.sitemap else "page")
                     if entry.url is None:
                         self._refusals.add(place.url, f"{entry.written!r} is not an http or https URL")
                     elif self._is_old(entry):
@@ -144,6 +147,8 @@ class Sitemaps:
                             batch = []
                     elif place.depth < MAX_DEPTH:
                         queue.append(_Place(entry.url, place.depth + 1))
+            if files and kinds <= {"list"} and self._refusals.invalid == wrong:
+                self._refusals.add(url, _no_page(files, kinds))
         if batch:
             yield batch
         if failures and not read and self._alone:
@@ -174,6 +179,15 @@ class Sitemaps:
             failures.append(
                 ConfigError(f"{place.url} is no sitemap: no XML of a known kind, no list of URLs")
             )
+
+
+def _no_page(files: int, kinds: set[str]) -> str:
+    """Why a sitemap of so many files, with such entries, brings no page."""
+    if not kinds:
+        return "lists no page: it is empty"
+    if files == 1:
+        return "lists no page: it is a list of sitemaps that names no other than itself"
+    return f"lists no page: it is a list of sitemaps, and none of its {files} files has one"
 
 
 class _Place(NamedTuple):
