@@ -48,6 +48,9 @@ a message, so that it is fit for grouping.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SilklineError(Exception):
     """The root. `str(error)` is one clear line for the user."""
@@ -65,9 +68,21 @@ class SettingError(ConfigError):
     """The value of `setting` cannot be. The line begins with its name; where the value comes from is put in
     front by `Resolved.naming_origins`."""
 
-    def __init__(self, setting: str, problem: str) -> None:
-        super().__init__(f"{setting} {problem}")
+    def __init__(self, setting: str, problem: str, *, named: bool = False) -> None:
+        """named: the problem says itself what it is about."""
+        super().__init__(problem if named else f"{setting} {problem}")
         self.setting = setting
+
+
+@contextmanager
+def about_setting(setting: str) -> Iterator[None]:
+    """What cannot be in here is the value of this setting; the line of the ConfigError says so itself."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except ConfigError as error:
+        raise SettingError(setting, str(error), named=True) from error
 
 
 class UnknownLabelError(ConfigError):

@@ -47,17 +47,23 @@ URL = "http://127.0.0.1:9/"
         ),
         (f"crawl {URL} --header X:\x01", "--header: headers must be headers, each as 'Name: value' without"),
         (f"crawl {URL} --user-agent a\x1bb", "--user-agent: user_agent must be one line of text without"),
-        (f"crawl {URL} --header X:1 --header x:2", "headers: x is there twice; write its values into one"),
+        (
+            f"crawl {URL} --header X:1 --header x:2",
+            "--header: headers: x is there twice; write its values into one",
+        ),
         (f"crawl {URL} --frontier memory: --processes 2", "frontier memory: is for one process"),
         (f"crawl {URL} --frontier mysql://x", "'mysql://x' is no frontier: write memory:, or sqlite:///"),
-        (f"crawl {URL} -o items.xls", "output 'items.xls': its ending names no format; known are .jsonl"),
+        (
+            f"crawl {URL} -o items.xls",
+            "--output: output 'items.xls': its ending names no format; known are .jsonl",
+        ),
         (
             f"crawl {URL} -o pictures",
-            "output 'pictures': its ending names no format; known are .jsonl",
+            "--output: output 'pictures': its ending names no format; known are .jsonl",
         ),
         (
             f"crawl {URL} -o postgresql://",
-            "output 'postgresql:///?table=items' names no database: write postgresql://user",
+            "--output: output 'postgresql:///?table=items' names no database: write postgresql://user",
         ),
         (
             f"crawl {URL} --item-key ,",
@@ -249,3 +255,26 @@ def test_a_value_that_cannot_be_is_told_with_the_place_it_comes_from(
 def test_a_ceiling_below_the_cap_is_of_no_matter_where_no_pace_counts(inside: Call, shop: Site) -> None:
     done = inside("crawl", f"{shop.url}/gone", "--adaptive", "off", "--adaptive-ceiling", "4", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("proxy = ['nonsense']", "proxy, entry 1: is no proxy; "),
+        ("proxies = 'none.txt'", "none.txt: the proxies cannot be read: "),
+        ("proxies = 'empty.txt'", "empty.txt: there is no proxy in it"),
+        ("proxy_region = 'de'", "proxy_region chooses among proxies: "),
+        ("auth = ['h.example token x']", "auth, entry 1: is not in its form; "),
+        ("headers = ['Content-Length: 3']", "headers: Content-Length"),
+        ("ca_file = 'none.pem'", "ca_file: 'none.pem' holds no certificates "),
+        ("outputs = ['items.foo']", "output 'items.foo'"),
+    ],
+)
+def test_what_cannot_be_is_told_with_the_file_that_says_it(
+    inside: Call, tmp_path: Path, line: str, told: str
+) -> None:
+    (tmp_path / "silkline.toml").write_text(line)
+    (tmp_path / "empty.txt").write_text("")
+    done = inside("crawl", "http://127.0.0.1:9/")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"silkline: silkline.toml: {told}"), done.stderr

@@ -39,6 +39,6 @@ async def test_a_proxy_that_says_502_loses_no_page_and_slows_no_host(fetcher: st
     assert bad.asked
     assert (report.pages, report.dead, report.retried) == (41, {}, 0)
     ((label, times),) = report.proxies_failed.items()
-    assert label == f"http://127.0.0.1:{bad.port} (--proxy, entry 1)"
+    assert label == f"http://127.0.0.1:{bad.port} (proxy, entry 1)"
     assert 1 <= times <= len(bad.asked)
     assert f"proxies   {label} failed " in "\n".join(lines(report))

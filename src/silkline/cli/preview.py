@@ -18,4 +18,5 @@ def with_preview(
     if elsewhere or not all(map(is_archive, outputs)):
         return resolved, None
     path = folder / f"{resolved.settings.job}.jsonl"
-    return resolved.having("outputs", (*outputs, str(path)), "kept beside the job"), path
+    origin = resolved.origins["outputs"] if outputs else "kept beside the job"
+    return resolved.having("outputs", (*outputs, str(path)), origin), path

@@ -18,6 +18,7 @@ from typer import echo
 from silkline.cli.streams import lost_output
 from silkline.config import Settings
 from silkline.crawler import Crawler
+from silkline.errors import about_setting
 from silkline.observe import figures
 from silkline.observe.progress import Progress, StderrConsole
 from silkline.observe.report import INTERRUPTED, Report, lines, render
@@ -58,8 +59,9 @@ def conduct(
     """
     settings = resolved.settings
     # A wrong name is refused before there is a store or anything is removed.
-    sinks_for(settings.outputs)
-    keyed_sinks_for(settings.outputs)
+    with resolved.naming_origins(), about_setting("outputs"):
+        sinks_for(settings.outputs)
+        keyed_sinks_for(settings.outputs)
     crawler.configure(settings)
     console = StderrConsole()
     budget, quiet = settings.max_pages, settings.quiet

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from silkline.config import Settings
-from silkline.errors import ConfigError
+from silkline.errors import SettingError, about_setting
 from silkline.events import ProxyFailed, Trouble
 from silkline.fetch.bans import MARKERS, Bans
 from silkline.fetch.cookies.sessions import Sessions
@@ -59,14 +59,16 @@ def proxies_of(settings: Settings) -> Source | None:
     """Where the proxies come from; None for no proxies. Raises ConfigError for what are none."""
     sources: list[Source] = []
     if settings.proxies is not None and not settings.proxies.strip():
-        raise ConfigError("proxies is empty: name a file or URL with proxies, or leave it out")
+        raise SettingError("proxies", "is empty: name a file or URL with proxies, or leave it out")
     if settings.proxy_region and not settings.proxy and settings.proxies is None:
-        raise ConfigError("proxy_region chooses among proxies: give proxy or proxies, too")
+        raise SettingError("proxy_region", "chooses among proxies: give proxy or proxies, too")
     if settings.proxy:
-        sources.append(FixedProxies(settings.proxy, "--proxy"))
+        with about_setting("proxy"):
+            sources.append(FixedProxies(settings.proxy, "proxy"))
     if settings.proxies:
         unusable = socks_unusable() if settings.fetcher == "http" else None
-        sources.append(source_of(settings.proxies, settings.proxies_refresh, unusable))
+        with about_setting("proxies"):
+            sources.append(source_of(settings.proxies, settings.proxies_refresh, unusable))
     return JoinedSources(sources) if len(sources) > 1 else next(iter(sources), None)
 
 

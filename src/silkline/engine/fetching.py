@@ -16,7 +16,7 @@ from silkline.config import Settings
 from silkline.engine.around import proxies_of
 from silkline.engine.discovery import RedirectGuard
 from silkline.engine.named import NamedHosts
-from silkline.errors import ConfigError
+from silkline.errors import ConfigError, about_setting
 from silkline.fetch.cache.middleware import HttpCache
 from silkline.fetch.cache.redis import RedisCache
 from silkline.fetch.cache.sqlite import SqliteCache
@@ -79,7 +79,8 @@ def check_settings(settings: Settings) -> None:
 
         check_socks()
     engine_of(settings)
-    check_trust(options_of(settings))
+    with about_setting("ca_file"):
+        check_trust(options_of(settings))
 
 
 def engine_of(settings: Settings) -> type[Engine]:
@@ -161,9 +162,13 @@ def identity_of(settings: Settings) -> Identity:
     """Raises ConfigError for headers and credentials that cannot be sent."""
     if settings.identity == "browser" and (settings.user_agent or settings.contact):
         raise ConfigError('identity = "browser" has its own User-Agent: leave out user_agent and contact')
+    with about_setting("auth"):
+        auth = authorizations(settings.auth)
+    with about_setting("headers"):
+        headers = headers_for_all(settings.headers)
     return Identity(
-        headers=headers_for_all(settings.headers),
-        auth=authorizations(settings.auth),
+        headers=headers,
+        auth=auth,
         browsers=Browsers(settings.job) if settings.identity == "browser" else None,
         referer=referer_by(settings.referer),
     )
