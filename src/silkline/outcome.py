@@ -112,7 +112,8 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class RetryLater(msgspec.Struct, frozen=True):
-    """Visit again in `after` seconds. costs_retry: whether `retry_count` grows by it."""
+    """Visit again in `after` seconds. costs_retry: whether `retry_count` grows by it; else `spared` does, and
+    the lease counts as no delivery: those that count are for pages that kill their workers."""
 
     after: float
     cause: str

@@ -44,6 +44,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     priority: -1000 to 1000, higher first.
     depth: links from the nearest seed, set by the engine.
     retry_count: failed visits so far, set by the frontier.
+    spared: failed visits that have cost no retry, set by the frontier.
     extra: the user's own JSON-serialisable data, seen again as `page.request.extra`.
     key: the identity for dedup in place of method + canonical URL + body; give one to visit a URL again.
     body: bytes, base64 in JSON.
@@ -71,6 +72,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     session: str | None = None
     redo: tuple[tuple[int, str], ...] = ()
     onward: Onward | None = None
+    spared: int = 0
 
     def __post_init__(self) -> None:
         if not -PRIORITY_LIMIT <= self.priority <= PRIORITY_LIMIT:
@@ -190,8 +192,8 @@ def _checked(request: Request) -> Request:
         raise TaskError(
             f"session {request.session[:40]!r} is no name of letters, digits, '.', '-', '_', ':' and '@'"
         )
-    if request.depth < 0 or request.retry_count < 0:
-        raise TaskError("depth and retry_count must not be negative")
+    if min(request.depth, request.retry_count, request.spared) < 0:
+        raise TaskError("depth, retry_count and spared must not be negative")
     return msgspec.structs.replace(request, url=check(request.url), method=request.method.upper())
 
 

@@ -39,10 +39,30 @@ class TestCommit:
             free = RetryLater(0.0, "proxy", "no proxy works", costs_retry=False)
             for number, verdict in enumerate((free, RetryLater(0.0, "timeout", "slow"), free, free)):
                 (lease,) = (await frontier.lease(1)).leases
-                assert (lease.request.retry_count, lease.deliveries) == (int(number > 1), number + 1)
+                assert lease.request.retry_count == int(number > 1)
+                assert lease.deliveries == lease.request.retry_count + 1
                 await frontier.commit([Outcome(lease, verdict)])
             (lease,) = (await frontier.lease(1)).leases
-            assert (lease.request.retry_count, lease.deliveries) == (1, 5)
+            assert (lease.request.retry_count, lease.request.spared, lease.deliveries) == (1, 3, 2)
+            await frontier.commit(dead(lease))
+            assert await frontier.dead_letters.resend() == 1
+            (lease,) = (await frontier.lease(1)).leases
+            assert (lease.request.retry_count, lease.request.spared, lease.deliveries) == (0, 0, 1)
+
+    async def test_retries_that_cost_none_do_not_count_as_the_workers_crashes(
+        self, opened: Opened, clock: ManualClock
+    ) -> None:
+        async with opened() as frontier:
+            await frontier.add(pages("a", 1))
+            for _ in range(20):  # more than max_deliveries
+                (lease,) = (await frontier.lease(1)).leases
+                await frontier.commit(
+                    [Outcome(lease, RetryLater(0.0, "http_429", "busy", costs_retry=False))]
+                )
+            await frontier.lease(1)
+            clock.now += 1_000.0
+            (lease,) = (await frontier.lease(1)).leases
+            assert lease.deliveries == 2
 
     async def test_an_error_message_may_hold_any_text(self, opened: Opened) -> None:
         async with opened() as frontier:

@@ -173,7 +173,7 @@ def supersedes(outcome: Outcome) -> bool:
     lease, verdict = outcome.lease, outcome.verdict
     if lease.request.redo:  # these count until it is done again
         return isinstance(verdict, Done)
-    again = lease.deliveries > 1 or lease.request.retry_count > 0
+    again = lease.deliveries > 1 or lease.request.retry_count > 0 or lease.request.spared > 0
     return again and not isinstance(verdict, (RetryLater, Moved))
 
 

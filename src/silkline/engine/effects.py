@@ -105,7 +105,9 @@ class LinkRules:
         if url is None:
             return None
         return self.inherited(
-            msgspec.structs.replace(request, url=url, headers=headers, depth=depth, retry_count=0, redo=()),
+            msgspec.structs.replace(
+                request, url=url, headers=headers, depth=depth, retry_count=0, spared=0, redo=()
+            ),
             page,
         )
 

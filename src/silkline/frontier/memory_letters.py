@@ -40,7 +40,7 @@ class MemoryDeadLetters:
         chosen = self._chosen(cause, host, limit)
         for entry in chosen:
             del self._places.dead[entry.id]
-            entry.request = msgspec.structs.replace(entry.request, retry_count=0)
+            entry.request = msgspec.structs.replace(entry.request, retry_count=0, spared=0)
             entry.deliveries = 0
             self._places.wait(entry, now)
         self._places.settle([entry.host for entry in chosen], now)

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
 
-import msgspec
-
 from silkline.config import FrontierOptions
 from silkline.frontier import rules
 from silkline.frontier.dead_pages import DeadPage
@@ -185,8 +183,8 @@ class Places:
             return entry.host
         entry.cause, entry.error = verdict.cause, rules.storable(verdict.error)
         if isinstance(verdict, RetryLater):
-            retries = entry.request.retry_count + verdict.costs_retry
-            entry.request = msgspec.structs.replace(entry.request, retry_count=retries)
+            entry.request = rules.retried(entry.request, cost=verdict.costs_retry)
+            entry.deliveries -= not verdict.costs_retry
             entry.due = now + verdict.after
             self.delayed[entry.id] = entry
         else:

@@ -213,7 +213,7 @@ class Partition:
         they had been read."""
         args: list[bytes] = []
         for letter in letters:
-            request = msgspec.structs.replace(letter.request, retry_count=0)
+            request = msgspec.structs.replace(letter.request, retry_count=0, spared=0)
             args += (letter.text, letter.fingerprint.to_bytes(8, "big", signed=True) + json_of(request))
         heads = [
             (letter.host, rules.priority_of(letter.request), letter.id, str(letter.fingerprint), letter.place)
@@ -264,8 +264,8 @@ def _again(outcome: Outcome) -> bytes:
         return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(
             rules.moved(request, verdict.onward)
         )
-    cost = isinstance(verdict, RetryLater) and verdict.costs_retry
-    request = msgspec.structs.replace(request, retry_count=request.retry_count + cost)
+    if isinstance(verdict, RetryLater):
+        request = rules.retried(request, cost=verdict.costs_retry)
     return outcome.lease.fingerprint.to_bytes(8, "big", signed=True) + json_of(request)
 
 
@@ -277,5 +277,6 @@ def _ending(outcome: Outcome) -> tuple[str | float, ...]:
     if isinstance(verdict, Moved):
         return "moved", 0.0, "", ""
     if isinstance(verdict, RetryLater):
-        return "retry", verdict.after, verdict.cause, rules.storable(verdict.error)
+        name = "retry" if verdict.costs_retry else "spared"
+        return name, verdict.after, verdict.cause, rules.storable(verdict.error)
     return "dead", 0.0, verdict.cause, rules.storable(verdict.error)

@@ -91,7 +91,14 @@ def dead_items(outcome: Outcome, now: float) -> tuple[DeadItem, ...]:
 
 def redone(request: Request, items: Iterable[tuple[int, str]]) -> Request:
     """The request of a page that is visited again for these: index and sink."""
-    return msgspec.structs.replace(request, retry_count=0, redo=tuple(items))
+    return msgspec.structs.replace(request, retry_count=0, spared=0, redo=tuple(items))
+
+
+def retried(request: Request, *, cost: bool) -> Request:
+    """The request after a visit that is to be repeated."""
+    if cost:
+        return msgspec.structs.replace(request, retry_count=request.retry_count + 1)
+    return msgspec.structs.replace(request, spared=request.spared + 1)
 
 
 def first_claims(outcomes: Iterable[Outcome], seen: Callable[[int], bool]) -> tuple[set[int], list[int]]:

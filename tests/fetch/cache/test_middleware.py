@@ -326,12 +326,13 @@ async def test_a_failed_fetch_stores_nothing(setting: Setting) -> None:
         await setting.get()
 
 
-async def test_a_retry_does_not_get_the_stored_failure_again(setting: Setting) -> None:
+@pytest.mark.parametrize("again", ["retry_count", "spared"])
+async def test_a_retry_does_not_get_the_stored_failure_again(setting: Setting, again: str) -> None:
     setting.says(503, [("Cache-Control", "max-age=60")])
     await setting.get()
     assert (await setting.get()).from_cache
     setting.says(200, [], b"well again")
-    assert (await setting.get(retry_count=1)).body == b"well again"
+    assert (await setting.get(**{again: 1})).body == b"well again"
 
 
 # What is none of its business.

@@ -87,7 +87,7 @@ class HttpCache:
         return self._mode == "offline" or not stored.meta.replay_only
 
     def _may_serve(self, request: Request, meta: Meta, asked: Directives) -> bool:
-        if self._mode == "revalidate" or (request.retry_count and meta.status in RETRIED):
+        if self._mode == "revalidate" or ((request.retry_count or request.spared) and meta.status in RETRIED):
             return False
         return rules.use_of(meta, asked, self._clock()) is rules.Use.SERVE
 

@@ -3,7 +3,7 @@
 -- call: done {{host, {token, ...}}, ...}; others {{token, host, verdict, after, cause, error, block,
 --   dead_items, ended, led, target, priority, here}, ...}, dead_items: whether it has some; ended: whether the
 --   page budget counts it; led: whether redirects have led the request to that host; target, priority: where a
---   'moved' one waits from now on, here: whether that is in this partition;
+--   'moved' one waits from now on, here: whether that is in this partition; 'spared' is a retry that costs none;
 --   urls: how many URLs of done pages to keep, or 0; positions {{sink, new, old or false}, ...}; runs: links;
 --   claims: fingerprints (decimal) that are not seen yet, and are from now on.
 -- ARGV from 2 on: those URLs, then for each of the others that is a retry or moved its payload as it is then,
@@ -98,9 +98,12 @@ for _, outcome in ipairs(call.others) do
                 redis.call('ZADD', DEAD_ITEMS, exact(now), fmt('%016d', request.id) .. ARGV[argument])
                 argument = argument + 1
             end
-        elseif verdict == 'retry' then
+        elseif verdict == 'retry' or verdict == 'spared' then
             request.payload = ARGV[argument]
             argument = argument + 1
+            if verdict == 'spared' then
+                request.deliveries = request.deliveries - 1
+            end
             request.retries = retries_of(request.payload)
             put_off(h, request, now + after)
             retried = retried + 1

@@ -1,9 +1,9 @@
 -- INSERT INTO finish (now, done, others): end the leases that are still held.
 --   done: JSON [token, ...], of outcomes that say no more than that
 --   others: JSON [[token, verdict, after, cause, error, cost, ended, block_host, target, onward], ...]; verdict
---   'done', 'retry', 'dead' or 'moved', cost: by how much retry_count grows, ended: 1 where the page budget
---   counts it; target: the key of the host that it is moved to, onward: JSON. It waits there with the priority
---   1001 (rules.ON_THE_WAY).
+--   'done', 'retry', 'dead' or 'moved', cost: 1 where retry_count grows, 0 where spared does and the delivery
+--   does not count; ended: 1 where the page budget counts it; target: the key of the host that it is moved to,
+--   onward: JSON. It waits there with the priority 1001 (rules.ON_THE_WAY).
 --   No token twice.
 -- Answer: temp.ending, the outcomes that counted.
 
@@ -32,8 +32,10 @@ CREATE TEMP TRIGGER finish_verb INSTEAD OF INSERT ON finish BEGIN
     DELETE FROM requests WHERE id IN (SELECT id FROM ending WHERE verdict = 'done');
     UPDATE requests SET
         state = 'delayed', due = NEW.now + e.after, cause = e.cause, error = e.error,
+        deliveries = deliveries - 1 + e.cost,
         request = json_set(
-            request, '$.retry_count', coalesce(json_extract(request, '$.retry_count'), 0) + e.cost
+            request, iif(e.cost, '$.retry_count', '$.spared'),
+            coalesce(json_extract(request, iif(e.cost, '$.retry_count', '$.spared')), 0) + 1
         ),
         token = NULL, expires = NULL
     FROM ending AS e WHERE requests.id = e.id AND e.verdict = 'retry';
