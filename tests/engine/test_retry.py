@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from silkline.engine.retry import MAX_RETRY_AFTER, RetryPolicy, host_block
+from silkline.engine.retry import MAX_RETRY_AFTER, SPARED_AT_MOST, RetryPolicy, asked_wait, host_block
 from silkline.errors import (
     BadUrlError,
     BannedError,
@@ -114,12 +114,17 @@ def test_a_wait_that_is_none_is_no_wait(after: float) -> None:
         (StatusError(429, retry_after=5.0), 5.0),
         (StatusError(503, retry_after=5.0), 5.0),
         (StatusError(503), 0.0),
+        (StatusError(429), None),
+        (StatusError(429, retry_after=0.0), None),
+        (StatusError(429, retry_after=-3.0), None),
+        (StatusError(429, retry_after=float("nan")), None),
+        (StatusError(503, retry_after=0.0), 0.0),
         (StatusError(500, retry_after=5.0), 0.0),
         (ConnectError("x"), 0.0),
         (Retry(after=5.0), 0.0),
     ],
 )
-def test_only_a_busy_server_blocks_its_host(error: SilklineError, seconds: float) -> None:
+def test_only_a_busy_server_blocks_its_host(error: SilklineError, seconds: float | None) -> None:
     assert host_block(error) == seconds
 
 
@@ -136,3 +141,41 @@ def test_a_time_without_proxies_costs_no_retry(retry_count: int) -> None:
     verdict = RetryPolicy(3).verdict(NoProxyError("none works", 12.5), request)
     assert verdict == RetryLater(12.5, "proxy", "none works", costs_retry=False)
     assert isinstance(RetryPolicy(0).verdict(ProxyError("refused"), request), Dead)
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+@pytest.mark.parametrize("after", [0.0, -1.0, float("nan")])
+def test_a_retry_after_that_names_no_wait_leaves_the_backoff_as_it_is(status: int, after: float) -> None:
+    request = Request("https://shop.example/", retry_count=2)
+    policy, error = RetryPolicy(3), StatusError(status, retry_after=after)
+    assert max(policy.verdict(error, request).after for _ in range(200)) > 2.0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("error", "spared"),
+    [
+        (StatusError(429), True),
+        (StatusError(429, retry_after=0.0), True),
+        (StatusError(429, retry_after=5.0), True),
+        (StatusError(503, retry_after=5.0), True),
+        (StatusError(503), False),
+        (StatusError(500, retry_after=5.0), False),
+        (ConnectError("refused"), False),
+    ],
+)
+def test_what_a_busy_host_refuses_costs_no_retry(error: SilklineError, spared: bool) -> None:
+    used_up = msgspec.structs.replace(FIRST, retry_count=3)
+    verdict = RetryPolicy(3).verdict(error, used_up, spared=True)
+    assert isinstance(verdict, RetryLater) == spared
+    if isinstance(verdict, RetryLater):
+        assert not verdict.costs_retry
+        assert verdict.after >= (asked_wait(error) or 0.0)
+    assert isinstance(RetryPolicy(3).verdict(error, used_up), Dead)
+
+
+def test_a_page_is_not_spared_for_ever_nor_where_there_are_no_retries() -> None:
+    often = Request("https://shop.example/", spared=SPARED_AT_MOST)
+    verdict = RetryPolicy(3).verdict(StatusError(429), often, spared=True)
+    assert isinstance(verdict, RetryLater)
+    assert verdict.costs_retry
+    assert isinstance(RetryPolicy(0).verdict(StatusError(429), FIRST, spared=True), Dead)

@@ -20,7 +20,13 @@
     bad_task visit_timeout     dead     a request that cannot be kept; a handler that never ends
 
 The wait is exponential with full jitter: a random time up to base * 2^retry_count, at most `cap`.
-A Retry-After of the server (on any retried status) or of the handler wins over it.
+A Retry-After of the server (on any retried status) or of the handler wins over it; one of the server's that
+is 0, negative or in the past says nothing.
+
+A 429, or a 503 with a Retry-After, speaks of the host. It costs the page no retry as long as the host has
+answered well within the last minute (`politeness/busy.py`), SPARED_AT_MOST times: a page that is always
+refused must end. The host's blocks make such pages wait, so that their own backoff only grows by `base`
+each time.
 """
 
 from __future__ import annotations
@@ -41,6 +47,9 @@ BUSY_STATUSES = frozenset({429, 503})
 MAX_RETRY_AFTER = 3_600.0
 """Seconds; a server may not put a crawl to sleep for longer."""
 
+SPARED_AT_MOST = 30
+"""Refusals of a busy host that cost a page no retry."""
+
 MAX_ERROR_LENGTH = 8_000
 
 
@@ -52,11 +61,15 @@ class RetryPolicy:
         self.base = base
         self.cap = cap
 
-    def verdict(self, error: SilklineError, request: Request) -> RetryLater | Dead:
-        """Another visit or a dead letter for what happened to `request`."""
+    def verdict(self, error: SilklineError, request: Request, *, spared: bool = False) -> RetryLater | Dead:
+        """Another visit or a dead letter for what happened to `request`. spared: its host is busy, and that
+        says nothing against the page."""
         text = _text_of(error)
         if isinstance(error, FetchError) and not error.costs_retry:
             return RetryLater(asked_wait(error) or 0.0, error.cause, text, costs_retry=False)
+        if spared and self.retries and request.spared < SPARED_AT_MOST and host_block(error) != 0.0:
+            wait = random.uniform(0.0, min(self.cap, self.base * (1 + request.spared)))
+            return RetryLater(max(wait, asked_wait(error) or 0.0), error.cause, text, costs_retry=False)
         if not is_retried(error) or request.retry_count >= self.retries:
             return Dead(error.cause, text)
         asked = asked_wait(error)
@@ -75,11 +88,14 @@ def is_retried(error: SilklineError) -> bool:
 
 
 def asked_wait(error: SilklineError) -> float | None:
-    """Seconds that the server or the handler asked for, bounded; None if neither did."""
+    """Seconds that the server or the handler asked for, bounded; None if neither did. No wait at all is
+    something that a handler may ask for, but not a server that has just refused."""
     wanted = error.after if isinstance(error, Retry) else getattr(error, "retry_after", None)
     if wanted is None:
         return None
-    return min(wanted, MAX_RETRY_AFTER) if wanted > 0 else 0.0  # NaN is not: it would wait for ever
+    if wanted > 0:  # NaN is not: it would wait for ever
+        return min(wanted, MAX_RETRY_AFTER)
+    return None if isinstance(error, StatusError) else 0.0
 
 
 def host_block(error: SilklineError) -> float | None:

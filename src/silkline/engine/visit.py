@@ -47,7 +47,7 @@ class Tools(msgspec.Struct, frozen=True):
     place: finds out to which politeness keys links belong, where that may take long.
     policy: raises where a page must not be fetched, or not now; None where everything may be.
     turns: which redirects have to wait for their turn; None where all are followed at once.
-    busy: the hosts that have said 429 lately, and not for how long. files_dir: where pages save files.
+    busy: the hosts that have said 429 lately, or 503 and for how long. files_dir: where pages save files.
     """
 
     fetch: CallNext
@@ -118,11 +118,12 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
-        failed: Verdict = tools.retry.verdict(error, lease.request)
-        if tools.turns is not None:
-            failed = await tools.turns.anew(lease, error) or failed
         # It may be another host that is busy; that one's requests will find out themselves.
         block = 0.0 if elsewhere else blocked_for(error, lease.host, tools.busy, started)
+        spared = not elsewhere and tools.busy.spares(lease.host, started)
+        failed: Verdict = tools.retry.verdict(error, lease.request, spared=spared)
+        if tools.turns is not None:
+            failed = await tools.turns.anew(lease, error) or failed
         archived = await tools.items.archived(response, lease)
         outcome = Outcome(lease, failed, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
@@ -136,8 +137,8 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
 
 def blocked_for(error: SilklineError, host: str, busy: BusyHosts, started: float) -> float:
     """Seconds for which the host is to be left alone after this error; 0 for not at all."""
-    block = host_block(error)
-    return busy.busy(host, started, perf_counter()) if block is None else block
+    asked = host_block(error)
+    return 0.0 if asked == 0.0 else busy.busy(host, started, perf_counter(), asked)
 
 
 def other_keys(lease: Lease, page: Page, tools: Tools) -> tuple[Alias, ...]:
