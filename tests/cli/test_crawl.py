@@ -57,6 +57,24 @@ def test_a_crawl_without_code_then_again_then_afresh(
     assert len(list((tmp_path / ".silkline").glob("*.db"))) == 2
 
 
+def test_jobs_of_one_name_in_two_files_have_outputs_of_their_own(
+    inside: Call, shop: Site, tmp_path: Path
+) -> None:
+    declared = ["crawl", f"{shop.url}/", "--field", "title=title"]
+    for place in (
+        [],
+        ["--frontier", "sqlite:///other/x.db"],
+        [],
+        ["--frontier", f"sqlite:///{tmp_path}/other/x.db"],
+    ):
+        done = inside(*declared, *place)
+        assert done.returncode == 0, done.stderr
+        assert "Page 1" in done.stdout
+    kept = list((tmp_path / ".silkline").glob("*.jsonl"))
+    assert [len(path.read_text().splitlines()) for path in kept] == [1, 1]
+    assert shop.hits["/"] == 2
+
+
 def test_without_an_output_the_items_are_shown_and_kept_beside_the_job(
     silkline: Run, inside: Call, shop: Site, tmp_path: Path
 ) -> None:
