@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import AsyncExitStack
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.site import Site
 
 from silkline import Crawler
 from silkline.config import FrontierOptions, Settings
@@ -145,6 +147,22 @@ print(sorted({"aiohttp", "structlog", "regex", "prometheus_client", "pycurl"} & 
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert ran.stdout.splitlines()[-1] == "['pycurl']", ran.stderr
+
+
+def test_exchanges_that_a_full_disk_loses_are_in_the_report(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from silkline import Crawler
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+crawler = Crawler(frontier="memory:", quiet=True, har="out.har", robots="off")
+crawler.handler(lambda page: None)
+print(crawler.run([sys.argv[1]], allow_private=True).troubles)
+"""
+    with Site({"/": "<h1>x</h1>" + "x" * 30_000}) as site:
+        command = [sys.executable, "-c", code, site.url]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "('out.har cannot be written: File too large; exchanges are lost',)\n", ran.stderr
+    assert json.loads((tmp_path / "out.har").read_text())["log"]["entries"] == []
 
 
 async def test_socks_proxies_of_a_file_are_left_out_without_their_package(

@@ -176,6 +176,32 @@ def test_half_a_line_that_a_kill_left_is_cut_off(tmp_path: Path, torn: int) -> N
     assert len(entries(path)) == (3 if torn <= 4 else 2)
 
 
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+from test_wire import exchange_of
+from silkline.fetch.wire.har import HarFile
+from silkline.request import Request
+from silkline.response import Response
+har = HarFile(sys.argv[2], print)
+har.watch(exchange_of())
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+for body in (b"x" * 30_000, b"small", b"y" * 30_000):
+    har.watch(exchange_of(response=Response("http://h.test/", 200, (), body, Request("http://h.test/"))))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+har.watch(exchange_of())
+"""
+
+
+def test_an_exchange_that_finds_no_space_is_cut_off_and_told(tmp_path: Path) -> None:
+    """A file that may not grow takes a part of a write first, as a full disk does."""
+    path = tmp_path / "out.har"
+    command = [sys.executable, "-c", FULL, str(Path(__file__).parent), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{path} cannot be written: File too large; exchanges are lost\n"
+    assert [str(entry.response.content.text) for entry in entries(path)] == ["home", "small", "home"]
+
+
 def test_another_programs_file_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "notes.har"
     path.write_text('{"log": {}}')

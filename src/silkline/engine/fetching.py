@@ -6,7 +6,7 @@ A feature adds one line here: middleware around each hop, or what is asked befor
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -50,11 +50,13 @@ async def fetcher_for(
     robots: Robots | None = None,
     scope: Scope | None = None,
     watchers: Sequence[Watcher] = (),
+    tell: Callable[[str], object] | None = None,
 ) -> Fetcher:
     """The engine that `settings` name. What it needs open is closed by `opened`, the engine itself too.
 
     named: hosts that may be at private addresses. sessions: the job's, with their cookies.
-    robots, scope: asked about each redirect. watchers: see each exchange on the wire.
+    robots, scope: asked about each redirect. watchers: see each exchange on the wire. tell: gets a line of
+    what the operator should know; else stderr does.
 
     Raises ConfigError for settings that cannot be met here.
     """
@@ -62,7 +64,7 @@ async def fetcher_for(
     if scope is not None:
         hops.insert(0, RedirectGuard(scope).hop)
     options = options_of(settings)
-    if seeing := (*watchers, *watchers_of(settings, opened)):
+    if seeing := (*watchers, *watchers_of(settings, opened, tell or _to_stderr)):
         hops.append(wire_hop(seeing, options.headers))  # innermost: it sees what is sent
         options = msgspec.structs.replace(options, watched=True)
     fetcher = engine_of(settings)(options, hops=hops, guard=guard)
@@ -146,16 +148,22 @@ async def hops_of(
     return hops
 
 
-def watchers_of(settings: Settings, opened: AsyncExitStack) -> Sequence[Watcher]:
+def watchers_of(
+    settings: Settings, opened: AsyncExitStack, tell: Callable[[str], object]
+) -> Sequence[Watcher]:
     """Who wants to see the wire. Raises ConfigError for a HAR file that cannot be one."""
     watchers: list[Watcher] = []
     if settings.debug_http:
         watchers.append(printer(to_stderr, secrets=settings.wire_secrets))
     if settings.har is not None:
-        har = HarFile(settings.har, to_stderr, secrets=settings.wire_secrets)
+        har = HarFile(settings.har, tell, secrets=settings.wire_secrets)
         opened.callback(har.close)
         watchers.append(har.watch)
     return watchers
+
+
+def _to_stderr(line: str) -> None:
+    to_stderr(f"{line}\n")
 
 
 def identity_of(settings: Settings) -> Identity:

@@ -134,8 +134,16 @@ class Session:
             robots = robots_for(settings, frontier, self._tell, opened)
             archived = any(isinstance(sink, PageSink) for sink in sinks)
             trail = Trail(secrets=settings.wire_secrets) if archived else None
+            watchers = [trail.watch] if trail is not None else []
             fetcher = self._plan.fetcher or await fetcher_for(
-                settings, opened, named, sessions, robots, scope, [trail.watch] if trail is not None else []
+                settings,
+                opened,
+                named,
+                sessions,
+                robots,
+                scope,
+                watchers,
+                lambda line: self._tell(Trouble(line)),
             )
             await self._note_definition(frontier)
             if not self._seat.index and (line := await still_blocked(frontier)):

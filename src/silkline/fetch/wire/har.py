@@ -1,8 +1,8 @@
 """Exchanges as a HAR 1.2 file, which the developer tools of browsers open.
 
 The file is complete after every exchange: each one is a line of its own, and takes the place of the file's
-end together with a new end. Several processes may write to one file. Where one was killed in the middle of a
-write, the next one to write cuts its half line off.
+end together with a new end. One that finds no space is cut off again. Several processes may write to one
+file. Where one was killed in the middle of a write, the next one to write cuts its half line off.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _encode = msgspec.json.encode
 class HarFile:
     """A HAR file to watch exchanges with: `wire_hop([har.watch], ...)`.
 
-    secrets: whether credentials, and what forms send, are recorded. tell: gets a line when the file cannot be
-    written any more.
+    secrets: whether credentials, and what forms send, are recorded. tell: gets a line when an exchange cannot
+    be written; once.
     """
 
     def __init__(self, path: str, tell: Callable[[str], object], *, secrets: bool = False) -> None:
@@ -54,7 +54,7 @@ class HarFile:
                 size = os.fstat(self._handle).st_size
                 ours = os.pread(self._handle, len(_MARK), 0) == _MARK[:size]
                 if ours and size < len(_START):
-                    os.pwrite(self._handle, _START + _END, 0)
+                    _write_all(self._handle, _START + _END, 0)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
         if not ours:
@@ -62,20 +62,35 @@ class HarFile:
             raise ConfigError(f"{path} is no HAR file of silkline's: give another name, or remove it")
 
     def watch(self, exchange: Exchange) -> None:
-        """Add it. A file that cannot be written any more is left as it is; that is told once."""
+        """Add it. One that cannot be written is left out; others are tried again, there may be space then."""
         line = _encode(entry_of(exchange, secrets=self._secrets))
         try:
             with self._locked():
                 end = self._end()
                 comma = b"," if end > len(_START) else b""
-                os.pwrite(self._handle, comma + line + b"\n" + _END, end)
+                self._put(comma + line + b"\n" + _END, end)
         except OSError as error:
             if not self._failed:
-                self._tell(f"{self._path}: cannot be written: {error.strerror}\n")
+                self._tell(f"{self._path} cannot be written: {error.strerror}; exchanges are lost")
             self._failed = True
 
     def close(self) -> None:
         os.close(self._handle)
+
+    def _put(self, data: bytes, at: int) -> None:
+        """All of it, or nothing: a disk that fills up takes a part, and says so only by its size.
+
+        The file is cut to where it ended before, and not shorter: what is given back to the disk may be gone
+        to somebody else before the end stands again. It is cut first, so that a kill in between leaves no
+        more than half a line.
+        """
+        try:
+            _write_all(self._handle, data, at)
+        except OSError:
+            if os.fstat(self._handle).st_size > at + len(_END):
+                os.ftruncate(self._handle, at + len(_END))
+            os.pwrite(self._handle, _END, at)
+            raise
 
     def _end(self) -> int:
         """Where the last whole line ends; what a killed process left behind it is cut off."""
@@ -100,6 +115,13 @@ class HarFile:
             yield
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+
+def _write_all(handle: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(handle, view, at)
+        view, at = view[written:], at + written
 
 
 def entry_of(exchange: Exchange, *, secrets: bool = False) -> dict[str, Any]:
