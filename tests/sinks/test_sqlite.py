@@ -216,7 +216,7 @@ def test_what_became_of_the_output_between_two_runs_is_told(tmp_path: Path, item
         SqliteSink(path).open(position)
     path.unlink()
     query(path, "CREATE TABLE other (x)")
-    with pytest.raises(ConfigError, match="no such table: items"):
+    with pytest.raises(ConfigError, match=r"items\.db: the table items is gone, .* start over with --fresh"):
         SqliteSink(path).open(position)
 
 
@@ -230,6 +230,20 @@ def test_an_output_replaced_while_the_crawl_runs_stops_it(tmp_path: Path, items_
     query(path, "CREATE TABLE items (precious)")
     with pytest.raises(SinkError, match="was replaced by another file"):
         sink.write(items_for(sink, {"a": 2}), position)
+
+
+def test_a_table_that_is_dropped_while_the_crawl_runs_stops_it(tmp_path: Path, items_for, opened) -> None:
+    """What is missing in a trigger of the user's is no loss of ours."""
+    path = tmp_path / "items.db"
+    sink = SqliteSink(path, "odd 'name'")
+    position = sink.write(items_for(sink, {"a": 1}), opened(sink, None))
+    query(path, """CREATE TRIGGER t AFTER INSERT ON "odd 'name'" BEGIN INSERT INTO log VALUES (1); END""")
+    with pytest.raises(SinkError, match=r"no such table: main\.log; nothing is lost"):
+        sink.write(items_for(sink, {"a": 2}), position)
+    query(path, """DROP TABLE "odd 'name'\"""")
+    for _ in range(2):
+        with pytest.raises(SinkError, match="the table odd 'name' is gone, with what was written to it"):
+            sink.write(items_for(sink, {"a": 2}), position)
 
 
 def test_a_reader_is_not_in_the_way(tmp_path: Path, items_for, opened, rows_in) -> None:

@@ -280,6 +280,11 @@ class SqliteSink:
             with told(self._shown):
                 yield
         except sqlite3.Error as error:
+            if str(error) in (f"no such table: {self._plain}", f"no such table: main.{self._plain}"):
+                raise SinkError(
+                    f"{self._shown}: the table {self._plain} is gone, with what was written to it: "
+                    "put it back, or start over with --fresh"
+                ) from error
             raise SinkError(_line(self._shown, error)) from error
         except UnicodeEncodeError as error:
             raise SinkError(
