@@ -12,7 +12,14 @@ import pytest
 
 from silkline.demo import serve_in_thread
 from silkline.errors import ConfigError
-from silkline.sinks import clickhouse, mysql_connection, mysql_values, postgresql, postgresql_columns
+from silkline.sinks import (
+    clickhouse,
+    clickhouse_columns,
+    mysql_connection,
+    mysql_values,
+    postgresql,
+    postgresql_columns,
+)
 from silkline.sinks.choose import SCHEMES, keyed_sinks_for
 from silkline.sinks.columns import KEYS, MORE
 from silkline.testing import MockFetcher
@@ -88,8 +95,8 @@ def test_the_table_of_types_is_the_programs() -> None:
     rows = re.findall(r"^\| `\w+`.* \| `([^`]+)`.* \| `([^`]+)`.* \|$", section(DATABASES, "Columns"), re.M)
     assert sorted(row[0] for row in rows) == sorted(postgresql_columns.TYPES.values())
     assert sorted(row[1] for row in rows) == sorted(mysql_values.TYPES.values())
-    limits = f"beyond {postgresql_columns.MAX_COLUMNS:,} columns ({mysql_values.MAX_COLUMNS} in MySQL)"
-    assert limits in text_of(DATABASES)
+    most = f"({postgresql_columns.MAX_COLUMNS} in PostgreSQL, {mysql_values.MAX_COLUMNS} in MySQL"
+    assert f"beyond {clickhouse_columns.MAX_COLUMNS:,} columns {most}" in text_of(DATABASES)
     digits = mysql_values.DIGITS - mysql_values.PLACES
     assert f"{digits} digits before the point and {mysql_values.PLACES} behind it" in text_of(DATABASES)
 

@@ -212,6 +212,43 @@ async def test_errors_mean_what_their_state_says(
     assert [own(row) for row in target.rows()] == [{"n": 3}]
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 23, "y" * 24, "z" * 200, Decimal("9" * 40), 2**62, [1, 2, 3, 4, 5], 1.5, timedelta(days=1)],
+    ids=lambda value: f"{type(value).__name__}-{len(str(value))}",
+)
+async def test_a_row_of_as_many_columns_as_are_made_fits_in_a_page(
+    target: PostgresqlTarget, sink: KeyedSink, value: Any
+) -> None:
+    fields = {f"f{n}": value for n in range(1_100)}
+    await sink.write([item(sink, fields, page=1)])
+    await sink.write([item(sink, fields, page=2, key="k" * 500)])
+    await sink.write([item(sink, {"late": 1}, page=3)])
+    assert sorted(len(own(row)) + len(row["_more"]) for row in target.rows()) == [1, 1_100, 1_100]
+
+
+async def test_a_value_in_every_other_column_of_another_width_fits_too(
+    target: PostgresqlTarget, sink: KeyedSink
+) -> None:
+    """Numbers begin at a multiple of eight bytes."""
+    fields = {f"f{n}": n if n % 2 else "x" for n in range(1_100)}
+    await sink.write([item(sink, fields | {f"f{n}": timedelta(days=1) for n in range(0, 900, 5)})])
+    assert len(target.rows()) == 1
+
+
+async def test_a_table_that_is_too_wide_for_a_row_is_told(target: PostgresqlTarget) -> None:
+    prepared(target, ", ".join(f"f{n} text" for n in range(600)))
+    sink = target.sink()
+    try:
+        await sink.open()
+        with pytest.raises(RowsRefused, match=r"^row is too big: .*choose another one by \?table="):
+            await sink.write([item(sink, {f"f{n}": "x" * 24 for n in range(600)})])
+        await sink.write([item(sink, {f"f{n}": "x" for n in range(600)})])
+        assert len(target.rows()) == 1
+    finally:
+        await sink.close()
+
+
 async def test_a_user_who_may_not_is_told_so() -> None:
     postgresql()
     target = PostgresqlTarget()

@@ -46,6 +46,13 @@ that only reads, a transaction that has to be tried again, a lock."""
 REFUSED = ("21", "22", "23", "44", "54", "P0001")
 """Of what is the fault of a row: its data, a constraint, a limit, a trigger of the user's."""
 
+TOO_LARGE = "54000"
+WIDE = (
+    "the table has more columns than a page takes values: choose another one by ?table=, which gets no more "
+    "than that, or drop columns of this one"
+)
+"""Of a table that is not ours, or was made when more columns were."""
+
 COPIED = re.compile(r"COPY silkline_\w+, line \d+, column (.+)", re.M)
 """What an error in the batch's own table says of where it is."""
 
@@ -300,6 +307,8 @@ class PostgresqlSink(SqlSink):
                 if self._tls in ("", "prefer"):  # then a PostgreSQL without TLS is good enough
                     advice = "; it does not speak PostgreSQL's protocol: check the port"
             return SinkError(f"{self.name}: {line}{advice}")
+        if state == TOO_LARGE and line.startswith("row is too big"):
+            return RowsRefused(f"{line}; {WIDE}")
         if state.startswith(REFUSED):
             return RowsRefused(line)
         # Without a state it is the driver's own: the connection is closed, or about to be.

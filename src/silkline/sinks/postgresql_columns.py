@@ -5,8 +5,11 @@ from __future__ import annotations
 from silkline.sinks.columns import FINGERPRINT, INDEX, KEY, Kind, Naming
 from silkline.sinks.table import Column, KeyTypes
 
-MAX_COLUMNS = 1_000
-"""The server's limit is 1,600, with the columns that were dropped."""
+MAX_COLUMNS = 330
+"""With so many, any row fits in a page of 8 kB, whatever is in it. The server keeps a value of up to 24 bytes
+in the row, and of a longer one a pointer: 330 * 24, and 72 for the row's head and the bitmap of its nulls,
+are less than the 8,160 bytes that a row may have. Of columns alone it allows 1,600, with those that were
+dropped."""
 MAX_NAME = 63
 """Bytes: beyond them the server would cut a name off."""
 SYSTEM = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})

@@ -55,7 +55,7 @@ class PostgresqlTarget(Target):
     kind = "postgresql"
     refused: ClassVar = {"text": "a\0b"}
     values = COMMON
-    most = 1_000
+    most = 330
 
     def __init__(self, database: str = "") -> None:
         super().__init__()
