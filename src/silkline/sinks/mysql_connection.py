@@ -172,6 +172,8 @@ def meaning_of(name: str, error: Exception) -> SinkError:
     cause = error.__cause__
     if isinstance(error, ssl.SSLCertVerificationError) or isinstance(cause, ssl.SSLCertVerificationError):
         return SinkError(f"{name}: {cause or error}")
+    if isinstance(error, EOFError) or isinstance(cause, EOFError):  # of a read that came to its end
+        return SinkAwayError(f"{name} is away: it has closed the connection")
     if not isinstance(error, pymysql.MySQLError):
         return SinkAwayError(f"{name} is away: {error}")
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
