@@ -34,6 +34,8 @@ def test_the_demo_crawl_ends_with_items_and_a_summary_and_leaves_nothing(
     done = silkline("demo", "--crawl", "--processes", "2", "--retries", "0")
     assert done.returncode == 0, done.stderr
     assert "demo: finished" in done.stderr
+    # Before the first line of a failure: a beginner must not take them for faults of the program.
+    assert done.stderr.startswith("demo: some pages of this shop fail, stall or limit the rate on purpose")
     assert re.search(r"items +144\n", done.stderr)
     assert re.search(r"dead .*http_404 2", done.stderr)
     assert "│ £" in done.stdout

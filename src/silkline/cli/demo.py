@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ from silkline.cli.options import Config, ShowConfig, with_debug, with_settings
 from silkline.errors import ConfigError
 
 DEMO = "The demo shop"
+ON_PURPOSE = (
+    "demo: some pages of this shop fail, stall or limit the rate on purpose: such lines below belong to it"
+)
 EXAMPLES = """\
 [bold]Examples[/bold]
 
@@ -53,6 +57,7 @@ def demo(
 
     from silkline.cli.crawl import crawl_declared
     from silkline.cli.declared import Declaration
+    from silkline.resolve import resolve
 
     with ExitStack() as stack:
         declaration = Declaration(
@@ -66,6 +71,8 @@ def demo(
         if given["frontier"] is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silkline-demo-")))
             given["frontier"] = f"sqlite:///{folder}/demo.db"
+        if not show_config and not resolve(given, os.environ, config=config).settings.quiet:
+            echo(ON_PURPOSE, err=True)
         return crawl_declared(declaration, given, config=config, show_config=show_config, thrown_away=folder)
 
 
