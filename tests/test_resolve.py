@@ -262,7 +262,7 @@ def test_of_several_values_the_bad_one_is_named() -> None:
     with pytest.raises(ConfigError) as raised:
         resolve({"priority": ["a/*=1", "b"]}, {})
     assert str(raised.value) == (
-        "--priority: priority must be a pattern of paths and its priority, such as 'product/*=10', not 'b'"
+        "--priority: priority must be a pattern of paths, = and a number, such as 'product/*=10', not 'b'"
     )
     with pytest.raises(ConfigError, match="--robots: robots must be on or off, not 'maybe'"):
         resolve({"robots": "maybe"}, {})

@@ -59,7 +59,7 @@ UserAgent = Annotated[
 Headers = Annotated[
     tuple[HeaderLine, ...],
     Meta(
-        description="headers, each as 'Name: value' without control characters",
+        description="lines, each as 'Name: value' without control characters",
         extra={"form": "lines", "joint": ": ", "secret": True},
     ),
 ]
@@ -115,7 +115,7 @@ Extensions = Annotated[
 Priority = Annotated[str, Meta(pattern=r"^\S.*=\s*[+-]?\d{1,4}$")]
 Priorities = Annotated[
     tuple[Priority, ...],
-    Meta(description="a pattern of paths and its priority, such as 'product/*=10'", extra={"form": "list"}),
+    Meta(description="a pattern of paths, = and a number, such as 'product/*=10'", extra={"form": "list"}),
 ]
 ContentType = Annotated[str, Meta(pattern=r"^[^\s/;,*]+/([^\s/;,*]+|\*)$")]
 ContentTypes = Annotated[

@@ -45,7 +45,7 @@ URL = "http://127.0.0.1:9/"
             f"crawl {URL} --adaptive-ceiling 4",
             "--adaptive-ceiling: adaptive_ceiling is 4, but per_host lets 8 requests at once through",
         ),
-        (f"crawl {URL} --header X:\x01", "--header: headers must be headers, each as 'Name: value' without"),
+        (f"crawl {URL} --header X:\x01", "--header: headers must be lines, each as 'Name: value' without"),
         (f"crawl {URL} --user-agent a\x1bb", "--user-agent: user_agent must be one line of text without"),
         (
             f"crawl {URL} --header X:1 --header x:2",

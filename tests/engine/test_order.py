@@ -84,7 +84,7 @@ def test_priorities_stay_in_their_range_however_deep() -> None:
 @pytest.mark.parametrize(
     ("rule", "complaint"),
     [
-        ("product/*", "priority must be a pattern of paths and its priority"),
+        ("product/*", "priority must be a pattern of paths, = and a number"),
         ("a=2000", "priority 'a=2000' is outside -1000..1000"),
     ],
 )

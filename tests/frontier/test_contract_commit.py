@@ -411,7 +411,7 @@ class TestExplain:
 
             assert await told(0) == "done"
             assert await told(1) == "delayed until 2027-01-15T08:00:30+00:00, retry 1, cause timeout"
-            gone = "dead http_404: HTTP status 404; 1 deliveries, given up 2027-01-15T08:00:00+00:00"
+            gone = "dead http_404: HTTP status 404; 1 delivery, given up 2027-01-15T08:00:00+00:00"
             assert await told(2) == gone
             held = await told(3)
             assert held.startswith("leased by worker ")

@@ -88,7 +88,7 @@ def test_items_that_are_dead_or_were_dropped_are_counted_by_what_they_are_for() 
     assert "  > silkline dead items list --job shop" in text
     assert "dead items list" not in "\n".join(lines(report_after(frontier="memory:", dead_items={"item": 1})))
     with_letters = "\n".join(lines(report_after(*dropped, dead={"dns": 1}, dead_items={"item": 1})))
-    assert "  dead      1: dns 1\n            1 items: item 1" in with_letters
+    assert "  dead      1: dns 1\n            1 item: item 1" in with_letters
 
 
 def test_pages_refused_by_rules_that_are_not_shown_are_counted() -> None:

@@ -206,7 +206,8 @@ def describe_leased(worker: str, expires: float, deliveries: int) -> Whereabouts
 
 
 def describe_dead(cause: str, error: str, deliveries: int, at: float) -> Whereabouts:
-    return Whereabouts("dead", f"{cause}: {error}; {deliveries} deliveries, given up {_moment(at)}")
+    times = "delivery" if deliveries == 1 else "deliveries"
+    return Whereabouts("dead", f"{cause}: {error}; {deliveries} {times}, given up {_moment(at)}")
 
 
 DONE = Whereabouts("done")

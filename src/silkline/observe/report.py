@@ -29,6 +29,7 @@ ALREADY_FINISHED = "already finished"
 RULES_SHOWN = 3
 RULE_LENGTH = 160
 PROXIES_SHOWN = 5
+CAUSES_SHOWN = 16
 REASONS_SHOWN = 12
 FIELDS_SHOWN = 24
 
@@ -266,8 +267,9 @@ def _rows(report: Report) -> list[tuple[str, str]]:
         total = count(sum(report.dead.values()))
         rows.append(("dead", f"{total}: {_by_cause(report.dead)}"))
     if report.dead_items:
-        total = count(sum(report.dead_items.values()))
-        rows.append(("" if report.dead else "dead", f"{total} items: {_by_cause(report.dead_items)}"))
+        lost = sum(report.dead_items.values())
+        what = f"{count(lost)} item{'' if lost == 1 else 's'}"
+        rows.append(("" if report.dead else "dead", f"{what}: {_by_cause(report.dead_items)}"))
     if report.refused:
         rows.append(("refused", f"{count(sum(report.refused.values()))}: {_by_cause(report.refused)}"))
         rows += [
@@ -353,7 +355,9 @@ def _requests(report: Report) -> str:
 
 
 def _by_cause(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{cause} {figures.count(number)}" for cause, number in figures.causes(numbers, limit=8))
+    return ", ".join(
+        f"{cause} {figures.count(number)}" for cause, number in figures.causes(numbers, CAUSES_SHOWN)
+    )
 
 
 def _warnings(report: Report) -> list[str]:
