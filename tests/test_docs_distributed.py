@@ -110,11 +110,8 @@ async def test_what_other_programs_push_is_visited_and_what_is_no_task_is_a_dead
 
 def test_all_columns_parameters_and_fields_are_named() -> None:
     producers = section(DISTRIBUTED, "Producers")
-    fields = set(Request.__struct_fields__) - {
-        "save_to",
-        "redo",
-        "onward",
-    }  # which no task from outside may have
+    outsiders_may_not = {"save_to", "redo", "onward"}
+    fields = {*Request.__struct_fields__} - outsiders_may_not
     for name in (*REQUEST_COLUMNS, EXTRA, *NUMBERS, *TEXTS, *FLAGS, *fields):
         assert f"`{name}`" in producers, name
 

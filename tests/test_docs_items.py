@@ -119,7 +119,7 @@ def test_fields_are_checked_and_dead_items_handled_as_shown(capsys: pytest.Captu
     mended = PRODUCTS.replace("ask us", "12").replace("<b class=price>3", "<h2>Bed</h2><b class=price>3")
     crawl(names["crawler"], mended)
     assert [row["name"] for row in rows("shop.jsonl")] == ["Chair", "Table", "Bed"]
-    assert silkline(capsys, *drop, "--yes") == ["no such dead items"]
+    assert silkline(capsys, *drop, "--yes") == ["no dead items"]
 
 
 def test_the_causes_are_named() -> None:

@@ -157,11 +157,10 @@ class TestConfig:
         slow = on("config", "set", "delay=100d").stderr
         assert slow == "silkline: warning: delay: one page of each host every 100 d (delay = 8.64e+06 s)\n"
 
+    @pytest.mark.parametrize("place", ["valkey"], indirect=True)
     def test_what_another_program_has_written_is_cut(
         self, on: On, begun: Site, inside: Call, place: Place
     ) -> None:
-        if place.kind == "sqlite":
-            pytest.skip("only on a server others may write")
         long = "x" * 100_000
         with redis.Redis.from_url(servers.valkey_url()) as client:
             client.hset(f"{place.job}:config", mapping={"delay": long, long: "1"})

@@ -128,5 +128,5 @@ def test_a_crawl_with_too_little_memory_goes_on_with_fewer_pages_at_once() -> No
 
 def test_handlers_that_keep_the_event_loop_lower_the_visits() -> None:
     with Site({f"/{n}": "x" for n in range(10)}) as site:
-        troubles = crawl(site, 10, lambda page: time.sleep(0.5))
+        troubles = crawl(site, 10, lambda page: time.sleep(1.0))
     assert any("event loop is" in line for line in troubles)
