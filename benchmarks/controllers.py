@@ -63,6 +63,7 @@ class Silkline:
             return
         if status in (429, 503):
             sample.busy += 1
+            sample.limited += status == 429
         else:
             sample.failed += 1
         self._in_a_row += 1

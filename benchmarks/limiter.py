@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.controllers import AutoscaledPool, AutoThrottle, Fixed, Silkline
-from benchmarks.models import Banning, Bucket, Controller, Server, Trace, Workers, crawl
+from benchmarks.models import Banning, Bucket, Controller, Flaky, Server, Trace, Workers, crawl
 from benchmarks.plot import Line, Panel, figure
 from silkline.politeness.pace import LimiterRules
 
@@ -36,6 +36,7 @@ SERVERS: dict[str, Callable[[], Server]] = {
     "slow start": lambda: Workers(4, 0.1, queue=12, speed=warming_up),
     "429 above 10/s": lambda: Bucket(10, 10),
     "latency": lambda: Workers(5, 0.1),
+    "failing by chance": lambda: Flaky(Workers(20, 0.1, queue=40), lambda now: 0.03),
     "banning above 10/s": lambda: Banning(10.0),
 }
 RULES: dict[str, Callable[[], Controller]] = {

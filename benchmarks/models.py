@@ -111,6 +111,27 @@ class Banning:
         return self.latency, 200
 
 
+@dataclass
+class Flaky:
+    """A server that fails now and then, however slowly it is asked: a share of its answers, by time."""
+
+    server: Server
+    share: Callable[[float], float]
+    status: int = 503
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def capacity(self, now: float) -> float:
+        return self.server.capacity(now)
+
+    def answer(self, now: float) -> tuple[float, int]:
+        if self._random.random() < self.share(now):
+            return 0.05, self.status
+        return self.server.answer(now)
+
+
 class Controller(Protocol):
     """What decides how fast is asked; the limits are those of the host, the same for all its controllers.
 

@@ -136,6 +136,25 @@ def test_failures_behind_redirects_within_a_domain_slow_it_down(tmp_path: Path) 
     assert pace is not None
 
 
+def test_pages_that_fail_once_slow_nobody_down(tmp_path: Path) -> None:
+    """One in ten says 503 when it is asked first, wherever in the crawl that is."""
+    asked: set[str] = set()
+
+    async def answer(request: web.Request) -> web.Response:
+        path = request.path
+        if int(path[1:]) % 10 == 5 and path not in asked:
+            asked.add(path)
+            return web.Response(status=503)
+        return web.Response(text="x", content_type="text/html")
+
+    with Site({f"/{n}": answer for n in range(1_500)}, delay=0.02) as site:
+        urls = [f"{site.url}/{n}" for n in range(1_500)]
+        report = crawl((f"sqlite:///{tmp_path}/job.db", "moved"), urls)
+        (pace,) = asyncio.run(paces_of(tmp_path / "job.db", urls[:1]))
+    assert (report.pages, len(asked)) == (1_500, 150)
+    assert pace is None or pace[1] < 0.05  # seconds between two starts
+
+
 async def paces_of(path: Path, urls: list[str]) -> list[tuple[int, float] | None]:
     """(cap, delay) of their hosts, as their answers have led to."""
     frontier = SqliteFrontier(path, FrontierOptions(job="moved"))

@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
-from silkline.observe.standing import Pace, Standing, as_json, line, lines
+from silkline.observe.standing import Pace, Standing, as_json, host_line, line, lines
 from silkline.outcome import Heartbeat, HostState, Overview, Stats, WorkerState
 
 BEAT = Heartbeat("box", 7, 0.0, pages=1_200, items=3, in_flight=8, ready=16, rate=60.25)
@@ -91,6 +92,14 @@ def test_all_of_it_as_text() -> None:
         "live settings: paused=true, delay=2",
         "dedup: none",
     ]
+
+
+@pytest.mark.parametrize(
+    ("delay", "said"), [(3.25, "0.31"), (0.25, "4"), (0.075, "13"), (0.01, "100"), (0.0005, "2,000")]
+)
+def test_a_pace_is_said_in_plain_numbers(delay: float, said: str) -> None:
+    host = HostState("https://a:443", pace=(8, delay))
+    assert f"pace: at most 8 at once and {said} a second" in host_line(host, "")
 
 
 def test_in_one_line() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 from benchmarks.controllers import Shared, Silkline
-from benchmarks.models import Banning, Bucket, Server, Trace, Workers, crawl
+from benchmarks.models import Banning, Bucket, Flaky, Server, Trace, Workers, crawl
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +111,53 @@ def test_whatever_it_bans_by_it_is_asked_just_below(
     is_nearly_all_of_what_a_ban_allows(Banning(rate, window), workers, seed)
 
 
+CHANCES = ["constant", "constant, more than per_host", "latency"]
+
+
+def is_not_held_down_by_chance(name: str, share: float, status: int, workers: int, seed: int) -> None:
+    server = Flaky(SERVERS[name](), lambda now: share, status, seed)
+    trace, full = asked(server, workers=workers, seed=seed), server.capacity(0.0)
+    assert max(trace.smooth(10)[:6]) >= 0.9 * full, "90 % of the capacity within 60 s"
+    assert trace.rate(60, 600) >= 0.9 * full
+    assert trace.errors(60, 600) < share + 0.01
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("share", [0.02, 0.04])
+@pytest.mark.parametrize("name", CHANCES)
+def test_failures_that_come_at_any_pace_hold_nobody_down(
+    name: str, share: float, status: int, workers: int
+) -> None:
+    is_not_held_down_by_chance(name, share, status, workers, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("share", [0.02, 0.03, 0.04])
+@pytest.mark.parametrize("name", CHANCES)
+def test_failures_that_come_at_any_pace_hold_nobody_down_whenever_they_come(
+    name: str, share: float, status: int, workers: int, seed: int
+) -> None:
+    is_not_held_down_by_chance(name, share, status, workers, seed)
+
+
+def fails_for_a_while(now: float) -> float:
+    return 0.2 if 100 <= now < 130 else 0.0
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("name", [*CHANCES, "429", "429, quick"])
+def test_a_burst_of_failures_is_forgotten_within_a_minute(name: str, status: int, workers: int) -> None:
+    server = Flaky(SERVERS[name](), fails_for_a_while, status)
+    trace, full = asked(server, workers=workers, seed=1), server.capacity(0.0)
+    assert max(trace.smooth(10)[13:19]) >= 0.9 * full
+    assert trace.rate(190, 300) >= 0.85 * full
+
+
 @pytest.mark.parametrize("name", ["latency", "latency, more than per_host", "constant"])
 def test_a_host_that_answers_well_is_not_slowed_below_per_host(name: str) -> None:
     trace = asked(SERVERS[name](), KEPT, seconds=120)
@@ -166,7 +213,7 @@ class TestRules:
         pace = fresh(0.0, KEPT)
         self.told(pace, KEPT, answered=98, failed=2, log_latency=98 * log_seconds(0.1))
         assert (pace.cap, pace.free) == (8, True)
-        self.told(pace, KEPT, answered=98, busy=2, log_latency=98 * log_seconds(0.1))
+        self.told(pace, KEPT, answered=98, busy=2, limited=2, log_latency=98 * log_seconds(0.1))
         assert (pace.cap, pace.delay) == (7, 0.0)
 
     def test_trouble_goes_down_and_a_host_that_is_too_busy_still_gets_a_delay(self) -> None:
@@ -176,6 +223,41 @@ class TestRules:
         assert (pace.cap, pace.delay) == (5, 0.0)
         self.told(pace, KEPT, **trouble)
         assert 1.0 / pace.delay == pytest.approx(0.7 * 20.0, rel=0.1)
+
+    def test_what_a_step_down_does_not_mend_is_the_hosts_own_and_the_step_is_taken_back(self) -> None:
+        pace = self.well(fresh(0.0, KEPT), 80, rules=KEPT)
+        some = {"answered": 64, "busy": 16, "log_latency": 64 * log_seconds(0.1)}
+        self.told(pace, KEPT, **some)
+        assert pace.cap == 5
+        self.told(pace, KEPT, **some)
+        assert (pace.cap, pace.delay, pace.own) == (8, 0.0, 0.2)
+        assert pace.why == "a slower pace did nothing about 20% failures"
+        self.told(pace, KEPT, **some)
+        assert (pace.free, pace.why) == (True, "it answers well")
+        for _ in range(6):
+            self.well(pace, 80, rules=KEPT)
+        assert pace.own == 0.0, "it has none any more"
+
+    def test_a_lone_failure_lowers_no_pace_however_low_it_is(self) -> None:
+        pace = Pace(0.3, paced=True, limit=0.32, latency=0.1, best=0.1, trouble="20% failures")
+        lowest = pace.value
+        for number in range(200):
+            self.told(pace, KEPT, answered=number % 10 > 0, busy=number % 10 == 0, log_latency=-3.3)
+            assert pace.value >= lowest
+            lowest = pace.value
+            pace.told += 2.0  # as few as that
+        assert pace.value > 0.5
+
+    def test_why_it_is_slow_is_said_also_when_all_is_well(self) -> None:
+        pace = self.well(fresh(0.0, KEPT), 80, rules=KEPT)
+        for _ in range(2):
+            self.told(pace, KEPT, answered=20, busy=20, log_latency=20 * log_seconds(0.1))
+        self.well(pace, 30, rules=KEPT)
+        assert pace.delay
+        assert pace.why == "50% failures; since then it answers well"
+        for _ in range(60):
+            self.well(pace, 80, rules=KEPT)
+        assert (pace.free, pace.why) == (True, "it answers well")
 
     def test_it_never_goes_below_the_floor(self) -> None:
         pace, rules = fresh(0.0, KEPT), LimiterRules(start=8, ceiling=8, floor=0.5)

@@ -109,6 +109,7 @@ class Pacing:
                     return
                 if cause in BUSY:
                     sample.busy += 1
+                    sample.limited += cause == "http_429"
                 else:
                     sample.failed += 1
                 self._heard.add(lease.host)

@@ -186,8 +186,12 @@ def _of_host(host: HostState, reason: str) -> Iterator[str]:
         yield f"at most {host.cap} at once"
     if host.pace is not None:
         cap, delay = host.pace
-        pace = f"at most {cap} at once" + (f" and {1.0 / delay:.2g} a second" if delay else "")
+        pace = f"at most {cap} at once" + (f" and {_rate(1.0 / delay)} a second" if delay else "")
         yield f"pace: {pace}" + (f" ({figures.one_line(reason)})" if reason else "")
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.2g}" if per_second < 9.95 else f"{per_second:,.0f}"
 
 
 def _short(seconds: float) -> str:

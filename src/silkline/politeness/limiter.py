@@ -6,8 +6,9 @@ a row, what all workers have seen of it since is judged:
     less than 1 % failures, latency good     x 1.5, up to 95 % of where it last failed; there it waits for
                                              `patience`, then goes on by 5 %, 10 %, 20 %, ...
     the same, but more brings no more        back to where it was, as after a failure
-    1 % to 5 % failures                      as it is; where it was a 429 or a 503: x 0.95
-    more than 5 % failures                   x 0.7 of what it still answered well
+    1 % to 5 % failures                      as it is; where it was a 429, or several 503: x 0.95
+    clearly more than 5 % failures           x 0.7 of what it still answered well
+    failures that a step down did not halve  back to where it was: they are the host's own, and count no more
     latency more than twice the host's best  x 0.7
     nothing but failures                     a pause of 2 s, 4 s, ... 60 s; then a quarter of the old rate
     the same again, and no 429 or 503        it bans: towards that from what it has borne since, by thirds
@@ -25,25 +26,34 @@ from __future__ import annotations
 
 from math import inf
 
+from silkline.politeness.evidence import (
+    CALM,
+    EPOCH,
+    LONG_EPOCH,
+    TROUBLED,
+    add,
+    begin_trial,
+    idle,
+    is_calm,
+    is_hopeless,
+    is_on_trial,
+    is_over,
+    is_severe,
+    note_block,
+    take_for_own,
+    watch_own,
+)
 from silkline.politeness.pace import FIRST_STEP, PATIENCE, LimiterRules, Pace, Sample
 
-EPOCH = 1.0
-"""Seconds that are judged together, about: workers tell a little sooner or later than that."""
-LONG_EPOCH = 5.0
-"""Seconds after which fewer than `ENOUGH` answers are judged, too."""
-ENOUGH = 10
-ALARM = 5
-"""So many failures in a row, and nothing else, are judged at once."""
-SLOWLY = 2.0
-"""Requests a second below which two are enough, of a host that has shut us out before."""
 SHUT_OUT = 15
 """So many failures of one worker in a row that are no 429 and no 503 say that the host lets nobody in."""
 ALARMS = frozenset({5, 20, 80, 320})
 """Failures in a row with which a worker tells at once what it has seen."""
 
 UP, DOWN, BACK = 1.5, 0.7, 0.95
-CALM, TROUBLED = 0.01, 0.05
 SLOW = 2.0
+FEWEST = 5
+"""Answers whose latency is judged."""
 NOTICED = 0.1
 """Seconds by which latency has to grow at least: less harms nobody, and is lost in the noise."""
 HELPLESS = 3
@@ -61,12 +71,15 @@ MOST_PATIENCE = 40.0
 """What `PATIENCE` is doubled to, each time that going on has failed again."""
 SELDOM, RARELY = 60, 400
 """So many requests pass between two such attempts, at first and in the end, where the rate is low."""
+SOON = 30.0
+"""Seconds that the first attempt waits at most: what was in the way then may be gone."""
 BANNED, MOST_BANNED = 60.0, 900.0
 """The same after nothing but failures; steps stay small then."""
 NEAR, PROOF, THIRD = 1.1, 3.0, 1 / 3
 """So near to where it banned is near enough. A rate is borne that lasts so many times as long as the one did
 that was not. A ban costs more than a small step."""
 LAST_STEP = 0.5
+WELL = "it answers well"
 PAUSES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 
@@ -85,7 +98,7 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
     shut_out = not sample.answered and sample.failed >= SHUT_OUT
     # Refusals come back sooner than answers: too soon after a step they alone say nothing.
     fair = sample.failed > 0 or sample.span >= 2.0 * pace.latency
-    if not pace.pauses and (shut_out or (now < pace.since and fair and _is_hopeless(pace, sample))):
+    if not pace.pauses and (shut_out or (now < pace.since and fair and is_hopeless(pace, sample))):
         # At once, also while a step down is to show first: what has been asked since then fails, too.
         pace.sample = Sample()
         _pause(pace, sample.failed / max(0.2, sample.span), now, rules, banned=sample.failed > 0)
@@ -97,10 +110,10 @@ def advance(pace: Pace, sample: Sample, now: float, rules: LimiterRules) -> bool
         # A worker that has only now learnt of the step: what it saw is of before, for the greater part.
         pace.since = max(pace.since, min(now, pace.mark + EPOCH))
         return before != (pace.cap, pace.delay)
-    _add(pace.sample, sample)
-    _note_block(pace, now + sample.block_from, now + sample.block_until)
-    if _is_over(pace, now):
-        elapsed = max(0.2, now - pace.since - pace.idle - _idle(pace, now))
+    add(pace.sample, sample)
+    note_block(pace, now + sample.block_from, now + sample.block_until)
+    if is_over(pace, now):
+        elapsed = max(0.2, now - pace.since - pace.idle - idle(pace, now))
         pace.idle = 0.0
         judged, began = pace.sample, pace.since
         pace.sample, pace.since = Sample(), now
@@ -121,81 +134,46 @@ def _keep_in_bounds(pace: Pace, rules: LimiterRules) -> None:
     pace.hold(rules)
 
 
-def _add(total: Sample, more: Sample) -> None:
-    total.answered += more.answered
-    total.busy += more.busy
-    total.failed += more.failed
-    total.log_latency += more.log_latency
-    total.lag = max(total.lag, more.lag)
-
-
-def _note_block(pace: Pace, start: float, end: float) -> None:
-    """Several workers may tell of the same one."""
-    if end <= start:
-        return
-    if start > pace.block_until:
-        pace.idle += _idle(pace, start)
-        pace.block_from = start
-    pace.block_until = max(pace.block_until, end)
-
-
-def _idle(pace: Pace, now: float) -> float:
-    """Seconds of the epoch for which the last block has lasted."""
-    return max(0.0, min(now, pace.block_until) - max(pace.since, pace.block_from))
-
-
-def _is_over(pace: Pace, now: float) -> bool:
-    sample = pace.sample
-    bad = sample.busy + sample.failed
-    number = sample.answered + bad
-    if not number:
-        return False
-    elapsed = now - pace.since
-    if _is_hopeless(pace, sample):
-        # Some that are refused at once, while others are still being answered, say less.
-        return elapsed >= max(0.25 * EPOCH, 2.0 * pace.latency)
-    return elapsed >= LONG_EPOCH or (elapsed >= 0.89 * EPOCH and (number >= ENOUGH or sample.busy > 1))
-
-
-def _is_hopeless(pace: Pace, sample: Sample) -> bool:
-    """Whether nothing is answered any more, but for what was asked before."""
-    if sample.answered:
-        return sample.failed >= max(ALARM, 10 * sample.answered)
-    alarm = 1 if pace.pauses else ALARM
-    if pace.bans and pace.paced and pace.value < SLOWLY:
-        alarm = min(alarm, 2)
-    return sample.busy + sample.failed >= alarm
-
-
 def _judge(pace: Pace, sample: Sample, elapsed: float, began: float, now: float, rules: LimiterRules) -> None:
     bad = sample.busy + sample.failed
     number = sample.answered + bad
     rate, good = number / elapsed, sample.answered / elapsed
-    if _is_hopeless(pace, sample):
+    if is_hopeless(pace, sample):
         _pause(pace, rate, now, rules, banned=sample.failed > 0)
         return
     if pace.pauses:
         pace.pauses, pace.begun = 0, now
-    slow = _is_slow(pace, sample)
-    share = bad / number
-    severe = share > TROUBLED and (sample.busy > 0 or sample.failed > 1)
+    share = max(0.0, bad / number - pace.own)
+    limited, slow = sample.limited / number, _is_slow(pace, sample)
+    severe = limited > TROUBLED or is_severe(pace, bad, number)
+    if limited or slow:
+        pace.trial = None
+    elif is_on_trial(pace, bad, number):
+        return
     if severe and not sample.busy and pace.helpless >= HELPLESS:
         return
     if severe or slow:
+        if not limited and not slow:
+            begin_trial(pace, share + pace.own)
         _step_down(pace, share, good if severe else rate, now, rules, slow=slow and not severe)
-    elif sample.busy and share >= CALM:
+    elif limited >= CALM:
         _step_back(pace, share, good, now)
-    elif share < CALM:
+    elif is_calm(pace, bad, number):
         pace.helpless = 0
         pace.seen = good if not pace.seen else 0.7 * pace.seen + 0.3 * good
-        if not _is_used(pace, rate):
-            return
-        _step_up_or_back(pace, rate, began, now, rules)
+        watch_own(pace, bad, number)
+        if _is_used(pace, rate):
+            _step_up_or_back(pace, rate, began, now, rules)
+    elif sample.busy:
+        begin_trial(pace, share + pace.own)
+        _step_back(pace, share, good, now)
+    else:
+        take_for_own(pace, share + pace.own)
 
 
 def _is_slow(pace: Pace, sample: Sample) -> bool:
     """Whether latency is bad; learns what is good."""
-    if sample.answered < min(5, ENOUGH):
+    if sample.answered < FEWEST:
         return False
     pace.latency = 2.0 ** (sample.log_latency / sample.answered)
     if not pace.best or pace.latency < pace.best:
@@ -219,7 +197,8 @@ def _is_used(pace: Pace, rate: float) -> bool:
 
 def _pause(pace: Pace, rate: float, now: float, rules: LimiterRules, *, banned: bool) -> None:
     """Nothing but failures: the host is down, or has shut us out, or (not `banned`) says that it is busy."""
-    pace.why = "nothing but failures" if banned else "nothing but 429 and 503"
+    pace.trial = None
+    pace.why = pace.trouble = "nothing but failures" if banned else "nothing but 429 and 503"
     if pace.pauses == 0:
         seen = pace.seen or rate
         if banned:
@@ -271,9 +250,9 @@ def _step_down(pace: Pace, share: float, rate: float, now: float, rules: Limiter
     pace.tried = 0.0
     pace.fell_from = _rate_of(pace)
     if slow:
-        pace.why = f"latency of {pace.latency:.2g} s, {pace.best:.2g} s at best"
+        pace.why = pace.trouble = f"latency of {pace.latency:.2g} s, {pace.best:.2g} s at best"
     else:
-        pace.why = f"{share:.0%} failures"
+        pace.why = pace.trouble = f"{share + pace.own:.0%} failures"
     first = pace.limit is None and not pace.paced
     if not pace.paced and (slow or first) and pace.value > 1.5:
         pace.value = max(1.0, DOWN * pace.value)
@@ -292,7 +271,7 @@ def _step_down(pace: Pace, share: float, rate: float, now: float, rules: Limiter
 
 
 def _step_back(pace: Pace, share: float, good: float, now: float) -> None:
-    pace.why = f"{share:.0%} answers with 429 or 503"
+    pace.why = pace.trouble = f"{share + pace.own:.0%} answers with 429 or 503"
     if pace.paced:
         pace.value *= BACK * (1.0 - share)
     elif pace.value < FEW:
@@ -340,7 +319,7 @@ def _step_up_or_back(pace: Pace, rate: float, began: float, now: float, rules: L
 def _take_back(pace: Pace, now: float) -> None:
     pace.value, pace.limit, pace.tried = BACK * pace.tried, pace.tried / BACK, 0.0
     pace.trying = True
-    pace.why = "more requests brought no more answers"
+    pace.why = pace.trouble = "more requests brought no more answers"
     _worry(pace)
     _rest(pace, now)
     _wait_for_effect(pace, now, 1.0 - BACK)
@@ -348,7 +327,6 @@ def _take_back(pace: Pace, now: float) -> None:
 
 def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
     top = inf if pace.limit is None else BACK * pace.limit
-    pace.why = "it answers well"
     if pace.value < top:
         pace.value = min(UP * pace.value, top)
         if pace.value >= top:
@@ -360,7 +338,7 @@ def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
             pace.held = pace.value
         pace.value *= 1.0 + pace.step
         pace.limit = pace.value / BACK
-        wary = pace.patience >= BANNED
+        wary = pace.bans > 0 and pace.patience >= BANNED
         if pace.step >= LAST_STEP and not wary:
             pace.patience = max(PATIENCE, 0.5 * pace.patience)
         pace.step, pace.trying = min(FIRST_STEP if wary else LAST_STEP, 2.0 * pace.step), True
@@ -369,6 +347,8 @@ def _step_up(pace: Pace, now: float, rules: LimiterRules) -> None:
     elif pace.paced and pace.value > 1.5 * rules.ceiling / max(pace.best, 0.001):
         # The delay says nothing more that the cap does not say.
         pace.value, pace.paced, pace.limit = float(rules.ceiling), False, None
+    free = pace.limit is None and not pace.paced
+    pace.why = WELL if free or not pace.trouble else f"{pace.trouble}; since then {WELL}"
 
 
 def _worry(pace: Pace) -> None:
@@ -383,7 +363,7 @@ def _rest(pace: Pace, now: float) -> None:
     wait = pace.patience
     if _bans(pace):
         wait = MOST_BANNED if pace.banned_at <= NEAR * pace.value else pace.proof
-    wait = max(wait, SELDOM / _rate_of(pace))
+    wait = max(wait, min(SOON, SELDOM / _rate_of(pace)))
     pace.try_at, pace.step, pace.trying = now + wait, FIRST_STEP, False
 
 

@@ -32,7 +32,8 @@ class LimiterRules(msgspec.Struct, frozen=True, kw_only=True):
 class Sample(msgspec.Struct):
     """What one worker saw of one host since it last told.
 
-    busy: 429 and 503. failed: the other failures. log_latency: of those answered, the sum of log2(seconds).
+    busy: 429 and 503; limited: of these, 429. failed: the other failures. log_latency: of those answered, the
+    sum of log2(seconds).
     block_from, block_until: when nobody asked because the host had said that it is busy, as seconds from now;
     both 0 for never.
     lag: seconds by which the worker itself was late, so that its latencies cannot be trusted further.
@@ -47,6 +48,20 @@ class Sample(msgspec.Struct):
     block_until: float = 0.0
     lag: float = 0.0
     span: float = 0.0
+    limited: int = 0
+
+
+class Trial(msgspec.Struct):
+    """A step down because of failures, until it is known whether it mends them.
+
+    share: of failures before. value, paced: of the pace before. bad, number: failures and all, since.
+    """
+
+    share: float
+    value: float
+    paced: bool
+    bad: int = 0
+    number: int = 0
 
 
 class Pace(msgspec.Struct, omit_defaults=True):
@@ -58,10 +73,13 @@ class Pace(msgspec.Struct, omit_defaults=True):
     seen in it; idle: seconds of it in which the host was blocked. mark: since when the last step down shows.
     told: when a worker told last. patience, try_at, step, trying: how it goes on past `limit`. tried,
     tried_rate, stepped: value, answers a second and moment of the last step up. helpless: steps down in a
-    row. pauses: so many in a row; pause: how long nobody may ask from now on. why: of the last change.
+    row. pauses: so many in a row; pause: how long nobody may ask from now on. why: of the last change;
+    trouble: of the last step down.
     bans: how often it shut us out. banned_at, held: requests a second at which it did last, and which it has
     borne since it does; 0 for none. begun: when the last pause was over. proof: seconds after which a rate
     counts as borne. fell_from: requests a second before the last step down.
+    own: share of failures that a slower pace does not mend; own_bad, own_number: failures and all since that
+    was found out. trial: of the last step down, None where nothing is to be found out.
     """
 
     value: float
@@ -93,10 +111,15 @@ class Pace(msgspec.Struct, omit_defaults=True):
     begun: float = 0.0
     proof: float = 0.0
     fell_from: float = 0.0
+    own: float = 0.0
+    own_bad: int = 0
+    own_number: int = 0
+    trial: Trial | None = None
     cap: int = 1
     delay: float = 0.0
     free: bool = True
     why: str = ""
+    trouble: str = ""
 
     def hold(self, rules: LimiterRules) -> None:
         """Say in cap and delay what `value` means."""
