@@ -48,8 +48,6 @@ class SharedCrawl:
             "SILKLINE_LEASE_SECONDS": LEASE_SECONDS,
             "SILKLINE_MAX_DELIVERIES": "10000",  # pages that are in flight at many kills must not die of it
             "SILKLINE_ALLOW_PRIVATE": "true",
-            # Or a busy machine, and pages that fail at first, make it a slow crawl.
-            "SILKLINE_ADAPTIVE": "off",
             **env,
         }
         self._exported = folder / "exported.jsonl"

@@ -27,6 +27,7 @@ def test_the_others_go_on_when_one_worker_is_killed(launcher: Launcher, tmp_path
     print(f"seed {seed}")
     with Pages(500) as pages:
         crawl = Crawl(launcher, pages, tmp_path, ending, processes=3)
+        crawl.env["SILKLINE_ADAPTIVE"] = "on"
         for _ in range(ROUNDS):
             pages.allowed = len(pages.answered)
             run = crawl.start()
@@ -61,6 +62,7 @@ def test_a_crawl_can_be_resumed_while_the_workers_of_a_killed_one_still_wind_dow
     print(f"seed {seed}")
     with Pages(500) as pages:
         crawl = Crawl(launcher, pages, tmp_path, ending, processes=2)
+        crawl.env["SILKLINE_ADAPTIVE"] = "on"
         runs = []
         for _ in range(ROUNDS):
             allow_more(pages, 2 * ROUNDS)

@@ -118,22 +118,25 @@ def test_a_host_that_redirects_is_judged_by_its_redirects_too(tmp_path: Path) ->
     assert paces[1] is None  # it has answered well
 
 
-def test_failures_behind_redirects_within_a_domain_slow_it_down(tmp_path: Path) -> None:
+async def test_failures_behind_redirects_within_a_domain_slow_it_down(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         if request.host.startswith("a."):
             return web.Response(status=302, headers={"Location": f"{targets}{request.path}"})
         return web.Response(status=500)
 
-    with Site({f"/{n}": answer for n in range(60)}, delay=0.02) as site:
+    with Site({f"/{n}": answer for n in range(500)}, delay=0.05) as site:
         targets = site.url.replace("127.0.0.1", "b.shop.localhost")
-        urls = [f"{site.url.replace('127.0.0.1', 'a.shop.localhost')}/{n}" for n in range(60)]
+        urls = [f"{site.url.replace('127.0.0.1', 'a.shop.localhost')}/{n}" for n in range(500)]
         where = f"sqlite:///{tmp_path}/job.db"
         by_domain: dict[str, Any] = {"politeness_by": "domain", "allow_private": True, "robots": False}
         crawler = Crawler("moved", frontier=where, quiet=True, retries=0, **by_domain)
         crawler.handler(nothing)
-        crawler.run(urls)
-        (pace,) = asyncio.run(paces_of(tmp_path / "job.db", urls[:1]))
-    assert pace is not None
+        crawl = asyncio.create_task(crawler.run_async(urls))
+        while not any(await states(tmp_path / "job.db", urls[:1])):
+            assert not crawl.done()
+            await asyncio.sleep(0.1)
+        crawl.cancel()
+        await asyncio.wait([crawl])
 
 
 def test_pages_that_fail_once_slow_nobody_down(tmp_path: Path) -> None:
@@ -153,6 +156,12 @@ def test_pages_that_fail_once_slow_nobody_down(tmp_path: Path) -> None:
         (pace,) = asyncio.run(paces_of(tmp_path / "job.db", urls[:1]))
     assert (report.pages, len(asked)) == (1_500, 150)
     assert pace is None or pace[1] < 0.05  # seconds between two starts
+
+
+async def states(path: Path, urls: list[str]) -> list[tuple[int, float] | None]:
+    """The same, while the job may just be about to be made."""
+    there = await asyncio.to_thread(path.exists)
+    return await paces_of(path, urls) if there else []
 
 
 async def paces_of(path: Path, urls: list[str]) -> list[tuple[int, float] | None]:
