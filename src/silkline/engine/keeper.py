@@ -6,7 +6,9 @@ import asyncio
 import secrets
 import time
 
+from silkline.config import Settings
 from silkline.fetch.cookies.sessions import Sessions
+from silkline.frontier.open import on_server
 from silkline.protocols import Frontier
 
 PAUSE = 2.0
@@ -18,6 +20,15 @@ MARK = "sessions"
 """The kept value that is another one after every write."""
 MARKED = 3_600.0
 """Seconds for which it is kept. Whoever looks later than that has looked every REFRESH seconds in between."""
+
+
+async def keeper_for(settings: Settings, frontier: Frontier, sessions: Sessions) -> Keeper | None:
+    """With what the job has already; None where no cookies are wanted."""
+    if settings.cookies == "off":
+        return None
+    keeper = Keeper(frontier, sessions, shared=settings.processes > 1 or on_server(settings.frontier_url))
+    await keeper.load()
+    return keeper
 
 
 class Keeper:

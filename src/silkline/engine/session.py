@@ -21,7 +21,7 @@ from silkline.engine.earlier import earlier_runs, remember_run
 from silkline.engine.fetching import fetcher_for
 from silkline.engine.interpreter import tuned_interpreter
 from silkline.engine.items import ItemMaker
-from silkline.engine.keeper import Keeper
+from silkline.engine.keeper import Keeper, keeper_for
 from silkline.engine.named import NamedHosts, hosts_of
 from silkline.engine.parts import Parts
 from silkline.engine.refusals import keep_rules
@@ -153,12 +153,7 @@ class Session:
             delivery = Delivery(keyed, self._tell)
             opened.push_async_callback(delivery.close)
             await delivery.open()
-            keeper = None
-            if settings.cookies != "off":
-                shared = settings.processes > 1 or on_server(settings.frontier_url)
-                keeper = Keeper(frontier, sessions, shared=shared)
-            if keeper is not None:
-                await keeper.load()
+            keeper = await keeper_for(settings, frontier, sessions)
             around = list(map(checked_middleware, self._plan.middleware))
             around += around_of(settings, sessions, self._tell)
             if trail is not None:

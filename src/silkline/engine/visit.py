@@ -87,7 +87,7 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         response = await tools.fetch(lease.request)
         if response.onward is not None and tools.turns is not None:
             tools.busy.answered(lease.host, started)
-            verdict = await tools.turns.moved(response.onward)
+            verdict: Verdict = await tools.turns.moved(response.onward)
             archived = await tools.items.archived(response, lease)
             return Visited(Outcome(lease, verdict, archived), response, perf_counter() - started)
         if response.history and tools.turns is not None:
@@ -118,14 +118,9 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
     except (FatalError, Postponed):
         raise
     except SilklineError as error:
-        # It may be another host that is busy; that one's requests will find out themselves.
-        block = 0.0 if elsewhere else blocked_for(error, lease.host, tools.busy, started)
-        spared = not elsewhere and tools.busy.spares(lease.host, started)
-        failed: Verdict = tools.retry.verdict(error, lease.request, spared=spared)
-        if tools.turns is not None:
-            failed = await tools.turns.anew(lease, error) or failed
+        verdict, block = await failed(error, lease, tools, started, elsewhere=elsewhere)
         archived = await tools.items.archived(response, lease)
-        outcome = Outcome(lease, failed, archived, block_host=block)
+        outcome = Outcome(lease, verdict, archived, block_host=block)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise
@@ -133,6 +128,21 @@ async def visit(lease: Lease, tools: Tools) -> Visited:
         outcome = Outcome(lease, Dead("internal", "".join(traceback.format_exception(error))))
     seconds = perf_counter() - started
     return Visited(outcome, response, seconds, dropped, refused, items_dropped, elsewhere, fetched)
+
+
+async def failed(
+    error: SilklineError, lease: Lease, tools: Tools, started: float, *, elsewhere: bool
+) -> tuple[Verdict, float]:
+    """What becomes of the request, and for how many seconds its host is left alone.
+
+    elsewhere: it may be another host that is busy; that one's requests will find out themselves.
+    """
+    block = 0.0 if elsewhere else blocked_for(error, lease.host, tools.busy, started)
+    spared = not elsewhere and tools.busy.spares(lease.host, started)
+    verdict: Verdict = tools.retry.verdict(error, lease.request, spared=spared)
+    if tools.turns is not None:
+        verdict = await tools.turns.anew(lease, error) or verdict
+    return verdict, block
 
 
 def blocked_for(error: SilklineError, host: str, busy: BusyHosts, started: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -31,7 +32,7 @@ class Client(Protocol):
     async def close(self) -> None: ...
 
 
-class Engine:
+class Engine(ABC):
     """Request -> Response. Made anywhere; belongs to the event loop of its first fetch.
 
     hops: middleware around each hop, inside the redirects; the first one outermost.
@@ -86,5 +87,5 @@ class Engine:
         self._hop = compose(self._hops, client.hop)
         return client
 
-    def _connect(self) -> Client:
-        raise NotImplementedError
+    @abstractmethod
+    def _connect(self) -> Client: ...
